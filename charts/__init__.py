@@ -1,0 +1,1 @@
+"""Pure functions: plain data in, alt.Chart out."""

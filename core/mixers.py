@@ -1,0 +1,264 @@
+"""The few functions that the models share: norms, RoPE, attention, Mamba2's scan and the gated delta rule.
+
+Axes, in every docstring: batch b, token t (the one that reads), token s (the one that is read), head h, group g,
+channel. Each mixer comes as the form that the models run, as its exact token-by-token map, and, for the two recurrent
+ones, as the loop over tokens that their papers define: the page's explanation and the tests' reference.
+"""
+
+from functools import lru_cache
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from core.taps import Tap
+
+CHUNK = 64  # tokens a chunk in the two recurrent mixers: the per-token loop is 9 times slower at 1,410 tokens
+
+
+# --- norms ---------------------------------------------------------------------------------------------------------
+
+
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """x / √(mean of x² + eps) · weight, over the last axis (Zhang & Sennrich 2019)."""
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+def l2_norm(x: Tensor, eps: float = 1e-6) -> Tensor:
+    """x / √(Σ x² + eps) over the last axis: eps stands inside the root, as in the DeltaNet kernels."""
+    return x * torch.rsqrt(x.pow(2).sum(-1, keepdim=True) + eps)
+
+
+# --- positions -----------------------------------------------------------------------------------------------------
+
+
+def rope_frequencies(dim: int, theta: float, factor: float = 1.0) -> Tensor:
+    """Radians a position, one for each of the dim/2 bands, in float32 whatever the model's dtype.
+
+    The order of operations is the reference's: theta ** (−i / dim) drifts by 1e-4 in a cosine at position 1,409.
+    `factor` > 1 slows every band down (linear scaling).
+    """
+    return 1.0 / (theta ** (torch.arange(0, dim, 2, dtype=torch.float32) / dim)) / factor
+
+
+@lru_cache(maxsize=16)
+def rope_table(tokens: int, dim: int, theta: float, factor: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of every position's angle in every band, each (token, dim / 2)."""
+    angle = torch.arange(tokens, dtype=torch.float32)[:, None] * rope_frequencies(dim, theta, factor)
+    return angle.cos().to(dtype), angle.sin().to(dtype)
+
+
+def rope(x: Tensor, table: tuple[Tensor, Tensor]) -> Tensor:
+    """Turns channel i and channel i + dim/2 of x (b, h, t, channel) by their position's angle (Su et al. 2021).
+
+    Where the table has fewer than channel/2 bands, the channels past them carry no position and pass.
+    """
+    cos, sin = table
+    bands = cos.shape[-1]
+    first, second, rest = x[..., :bands], x[..., bands : 2 * bands], x[..., 2 * bands :]
+    return torch.cat((first * cos - second * sin, second * cos + first * sin, rest), dim=-1)
+
+
+# --- attention -----------------------------------------------------------------------------------------------------
+
+
+def split_heads(x: Tensor, head_dim: int) -> Tensor:
+    """(b, t, h · head_dim) -> (b, h, t, head_dim)."""
+    heads: Tensor = x.unflatten(-1, (-1, head_dim))
+    return heads.transpose(1, 2)
+
+
+def attention_mask(tokens: int, window: int | None) -> Tensor:
+    """(t, s), True where t sees s: itself, what came before, and with a window the last `window` of those."""
+    seen = torch.ones(tokens, tokens, dtype=torch.bool).tril()
+    return seen if window is None else seen.triu(1 - window)
+
+
+def attention_pattern(q: Tensor, k: Tensor, scale: float, window: int | None = None) -> Tensor:
+    """Softmax of the scaled, masked scores: (b, h, t, s), each row summing to 1 (Vaswani et al. 2017).
+
+    q: (b, h, t, channel). k: (b, kv head, s, channel); query head i reads kv head i // (h / kv heads).
+    """
+    k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)
+    scores = q @ k.transpose(-1, -2) * scale
+    return scores.masked_fill_(~attention_mask(q.shape[2], window), float("-inf")).softmax(-1)
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, scale: float, tap: Tap, window: int | None = None) -> Tensor:
+    """What each head reads: (b, t, h, channel), just before the output projection.
+
+    Fused where nobody asked for the pattern, explicit where somebody did.
+    """
+    q, k, v = tap("attention.query", q), tap("attention.key", k), tap("attention.value", v)
+    tokens = q.shape[2]
+    if tap.wants("attention.pattern"):
+        pattern = attention_pattern(q, k, scale, window)
+        heads = tap.heads("attention.pattern", q.shape[1])
+        tap("attention.pattern", pattern if len(heads) == q.shape[1] else pattern[:, heads])
+        z = pattern @ v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
+    elif window is not None and window < tokens:
+        z = F.scaled_dot_product_attention(
+            q, k, v, attn_mask=attention_mask(tokens, window), scale=scale, enable_gqa=True
+        )
+    else:
+        z = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=True)
+    return z.transpose(1, 2)
+
+
+# --- what the two recurrent mixers share ---------------------------------------------------------------------------
+
+
+def causal_conv(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Each channel's weighted sum of its last k values: x (b, t, channel), weight (channel, 1, k)."""
+    taps = weight.shape[-1]
+    padded = F.pad(x, (0, 0, taps - 1, 0))
+    shifted = (padded[:, i : i + x.shape[1]] * weight[:, 0, i] for i in range(taps))
+    y = sum(shifted, torch.zeros(())) if bias is None else sum(shifted, bias)
+    assert isinstance(y, Tensor)
+    return y
+
+
+def decay_between(log_decay: Tensor) -> Tensor:
+    """exp of the sum of log_decay over (s, t], for s ≤ t, else 0: (…, t) -> (…, t, s).
+
+    The running sum is float64: with a large step somewhere before s, the float32 difference of two running sums
+    would have lost the digits that the product between s and t is made of.
+    """
+    total = log_decay.double().cumsum(-1)
+    between = (total.unsqueeze(-1) - total.unsqueeze(-2)).to(log_decay.dtype)
+    future = torch.ones(between.shape[-2:], dtype=torch.bool).triu(1)
+    return between.masked_fill_(future, float("-inf")).exp_()
+
+
+def _chunks(x: Tensor, size: int) -> Tensor:
+    """(b, h, t, …) -> (b, h, chunk, size, …), the end padded with zeros: a padded token writes nothing."""
+    missing = -x.shape[2] % size
+    if missing:
+        x = F.pad(x, (0, 0) * (x.ndim - 3) + (0, missing))
+    chunked: Tensor = x.unflatten(2, (-1, size))
+    return chunked
+
+
+# --- Mamba2 (Dao & Gu 2024, "Transformers are SSMs") -----------------------------------------------------------------
+#
+# Paper letters: x the values, dt the step, A < 0 the decay rate of a head, B what a token writes under, C what it
+# reads by. A head's state is a (state, channel) matrix. D · x, the gate and its norm are the model file's.
+
+
+def mamba2_loop(x: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor) -> Tensor:
+    """The definition, one token after the other. Shapes as in `mamba2`."""
+    per_group = x.shape[1] // B.shape[1]
+    B, C = B.repeat_interleave(per_group, 1), C.repeat_interleave(per_group, 1)
+    state = x.new_zeros(*x.shape[:2], B.shape[-1], x.shape[-1])
+    ys = []
+    for t in range(x.shape[2]):
+        write = dt[:, :, t, None, None] * B[:, :, t, :, None] * x[:, :, t, None, :]
+        state = torch.exp(dt[:, :, t] * A)[..., None, None] * state + write
+        ys.append((C[:, :, t, None, :] @ state).squeeze(-2))
+    return torch.stack(ys, dim=2)
+
+
+def mamba2(x: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor) -> Tensor:
+    """The same in chunks: within a chunk by its map, between chunks by the state.
+
+    x: (b, h, t, channel); dt: (b, h, t); A: (h,); B and C: (b, g, t, state), shared by the heads of a group.
+    Returns (b, h, t, channel).
+    """
+    tokens, size = x.shape[2], min(CHUNK, x.shape[2])
+    per_group = x.shape[1] // B.shape[1]
+    x, step = _chunks(x, size), _chunks(dt, size)
+    B, C = _chunks(B, size), _chunks(C, size)
+    log_decay = step * A[:, None, None]  # (b, h, chunk, t)
+
+    # 1. Within the chunk: M @ x, with M = C·B · decay · dt.
+    scores = (C @ B.transpose(-1, -2)).repeat_interleave(per_group, 1)
+    y = (scores * decay_between(log_decay) * step.unsqueeze(-2)) @ x
+    if x.shape[2] > 1:
+        B, C = B.repeat_interleave(per_group, 1), C.repeat_interleave(per_group, 1)
+        # 2. What each chunk writes into the state by its end.
+        total = log_decay.double().cumsum(-1)
+        to_end = (total[..., -1:] - total).to(x.dtype).exp()
+        writes = (B * (to_end * step).unsqueeze(-1)).transpose(-1, -2) @ x  # (b, h, chunk, state, channel)
+        # 3. The state that each chunk starts from.
+        whole = total[..., -1].to(x.dtype).exp()[..., None, None]
+        state, starts = torch.zeros_like(writes[:, :, 0]), []
+        for c in range(x.shape[2]):
+            starts.append(state)
+            state = whole[:, :, c] * state + writes[:, :, c]
+        # 4. What each token reads from it.
+        y = y + (C * total.to(x.dtype).exp().unsqueeze(-1)) @ torch.stack(starts, dim=2)
+    return y.flatten(2, 3)[:, :, :tokens]
+
+
+def mamba2_map(dt: Tensor, A: Tensor, B: Tensor, C: Tensor, heads: list[int]) -> Tensor:
+    """M[t, s] = C_t · (Π decay over (s, t]) · dt_s · B_s of the given heads: (b, len(heads), t, s).
+
+    M @ x is what the heads read from the past and from the token itself; D · x is not part of it.
+    """
+    group = [head // (dt.shape[1] // B.shape[1]) for head in heads]
+    scores = C[:, group] @ B[:, group].transpose(-1, -2)
+    decay = decay_between(dt[:, heads] * A[heads, None])
+    return scores * decay * dt[:, heads].unsqueeze(-2)
+
+
+# --- gated delta rule (Yang, Kautz & Hatamizadeh 2024, "Gated Delta Networks") ---------------------------------------
+#
+# α = exp(log_alpha) is how much of the state is kept, β how much of the old value under this key is replaced.
+# q and k come L2-normalised, q with its 1/√d.
+
+
+def gated_delta_loop(q: Tensor, k: Tensor, v: Tensor, log_alpha: Tensor, beta: Tensor) -> Tensor:
+    """The definition, one token after the other. Shapes as in `gated_delta`."""
+    state = v.new_zeros(*k.shape[:2], k.shape[-1], v.shape[-1])
+    ys = []
+    for t in range(k.shape[2]):
+        key, value = k[:, :, t, :, None], v[:, :, t, None, :]
+        state = log_alpha[:, :, t, None, None].exp() * state
+        held = key.transpose(-1, -2) @ state  # what the state has under this key: the erase term
+        state = state + key * beta[:, :, t, None, None] * (value - held)
+        ys.append((q[:, :, t, None, :] @ state).squeeze(-2))
+    return torch.stack(ys, dim=2)
+
+
+def gated_delta(q: Tensor, k: Tensor, v: Tensor, log_alpha: Tensor, beta: Tensor) -> Tensor:
+    """The same in chunks: within a chunk one triangular system, between chunks the state.
+
+    q, k: (b, h, t, key channel); v: (b, h, t, value channel); log_alpha ≤ 0 and beta: (b, h, t).
+    Returns (b, h, t, value channel).
+    """
+    tokens, size = k.shape[2], min(CHUNK, k.shape[2])
+    q, k, v, log_alpha, beta = (_chunks(x, size) for x in (q, k, v, log_alpha, beta))
+    decay = decay_between(log_alpha)
+    total = log_alpha.double().cumsum(-1)
+    from_start = total.to(q.dtype).exp().unsqueeze(-1)
+    to_end = (total[..., -1:] - total).to(q.dtype).exp().unsqueeze(-1)
+
+    # 1. What each token really writes: its value less what earlier writes of the chunk left under its key.
+    reads = (q @ k.transpose(-1, -2)) * decay
+    overlap = (k @ k.transpose(-1, -2)) * decay * beta.unsqueeze(-1)  # the solver takes the diagonal as 1
+    right = torch.cat((v, k * from_start), dim=-1) * beta.unsqueeze(-1)
+    solved = torch.linalg.solve_triangular(overlap, right, upper=False, unitriangular=True)
+    writes, erases = solved.split([v.shape[-1], k.shape[-1]], dim=-1)
+
+    # 2. Chunk after chunk: less what the old state has under these keys, then on to the next state.
+    state, ys = v.new_zeros(*k.shape[:2], k.shape[-1], v.shape[-1]), []
+    whole = total[..., -1].to(q.dtype).exp()[..., None, None]
+    q, k = q * from_start, k * to_end
+    for c in range(k.shape[2]):
+        new = writes[:, :, c] - erases[:, :, c] @ state
+        ys.append(q[:, :, c] @ state + reads[:, :, c] @ new)
+        state = whole[:, :, c] * state + k[:, :, c].transpose(-1, -2) @ new
+    return torch.cat(ys, dim=2)[:, :, :tokens]
+
+
+def gated_delta_map(q: Tensor, k: Tensor, log_alpha: Tensor, beta: Tensor) -> Tensor:
+    """M[t, s] = q_tᵀ (Π over (s, t] of α_r (I − β_r k_r k_rᵀ)) β_s k_s, the erase term included: (b, h, t, s).
+
+    M @ v is the mixer's output before its norm and gate. One triangular system over the whole text.
+    """
+    decay = decay_between(log_alpha)
+    reads = (q @ k.transpose(-1, -2)) * decay
+    overlap = (k @ k.transpose(-1, -2)) * decay * beta.unsqueeze(-1)
+    writes = torch.diag_embed(beta)
+    written: Tensor = torch.linalg.solve_triangular(overlap, writes, upper=False, unitriangular=True)
+    return reads @ written
