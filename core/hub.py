@@ -4,15 +4,19 @@ Everything here goes through huggingface_hub and so follows its settings: HF_END
 HF_HUB_OFFLINE.
 """
 
+import hashlib
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx2
 from huggingface_hub import constants, hf_hub_download
 from huggingface_hub.errors import (
     EntryNotFoundError,
+    FileMetadataError,
     GatedRepoError,
     HfHubHTTPError,
     HFValidationError,
@@ -23,11 +27,13 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import get_session, logging, tqdm  # type: ignore[attr-defined]
 
-from core.errors import Unreachable
+from core.errors import BadWeights, Unreachable
 
 Progress = Callable[[int, int], None]  # bytes so far, bytes in all: of the files whose download has begun
 PROBE_SECONDS = 5.0
-ATTEMPTS = 3  # a cut connection is taken up where it broke
+ATTEMPTS = 3  # at a file whose bytes arrived damaged, or whose connection was reset
+# Here huggingface_hub has tried five times itself, and has taken a cut download up where it broke.
+_TRIED_AGAIN = (httpx2.ConnectError, httpx2.TimeoutException, httpx2.RemoteProtocolError)
 logging.set_verbosity_error()  # what matters comes as an exception; its retries would fill a person's terminal
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 
@@ -65,10 +71,24 @@ def _files(
     try:
         get(SINGLE, commit)
     except _Missing:
-        index = get(INDEX, commit)
-        for shard in sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values())):
+        try:
+            index = get(INDEX, commit)
+        except _Missing:
+            raise _Missing(f"{repo} has no weights as safetensors on the hub: pickles are not read.") from None
+        for shard in shards(index):
             get(shard, commit)
     return config.parent
+
+
+def shards(index: Path) -> list[str]:
+    """The weight files that an index names. Raises BadWeights where it names anything but safetensors beside it."""
+    try:
+        names = set(json.loads(index.read_text("utf-8"))["weight_map"].values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise BadWeights(f"{index.name} cannot be read as an index of shards.") from None
+    if not names or not all(isinstance(name, str) and re.fullmatch(r"[^/\\]+\.safetensors", name) for name in names):
+        raise BadWeights(f"{index.name} names files that are no safetensors beside it.")
+    return sorted(names)
 
 
 def _cached(repo: str, revision: str | None) -> Path | None:
@@ -100,7 +120,7 @@ def _reachable() -> bool:
 
 
 def _is_connection(error: Exception) -> bool:
-    return isinstance(error, OSError) or type(error).__module__.split(".")[0].startswith(("httpx", "httpcore"))
+    return isinstance(error, OSError | httpx2.HTTPError | httpx2.InvalidURL)
 
 
 class _Missing(Unreachable):
@@ -143,7 +163,10 @@ def _file(repo: str, name: str, revision: str | None, meter: _Meter) -> Path:
     for attempt in range(ATTEMPTS):
         before = meter.done, meter.total
         try:
-            return Path(hf_hub_download(repo, name, revision=revision, tqdm_class=meter.bar()))
+            path = Path(hf_hub_download(repo, name, revision=revision, tqdm_class=meter.bar()))
+            if meter.done != before[0]:
+                _verify(path)
+            return path
         except Exception as error:
             sentence, final = _why(error, repo, name, revision)
             if sentence is None:
@@ -156,10 +179,35 @@ def _file(repo: str, name: str, revision: str | None, meter: _Meter) -> Path:
     raise AssertionError
 
 
+def _verify(path: Path) -> None:
+    """Deletes a file that was just downloaded, and raises OSError, where its bytes are not those that the hub names.
+
+    In the cache a file is a link to a blob that is named by the hub's hash of it: SHA-256, or git's SHA-1.
+    """
+    blob = path.resolve()
+    with blob.open("rb") as file:
+        if re.fullmatch("[0-9a-f]{64}", blob.name):
+            digest = hashlib.file_digest(file, "sha256")
+        elif re.fullmatch("[0-9a-f]{40}", blob.name):
+            digest = hashlib.sha1(b"blob %d\0" % blob.stat().st_size + file.read(), usedforsecurity=False)
+        else:  # no hash: a mirror of the hub, or a file system without links
+            return
+    if digest.hexdigest() != blob.name:
+        path.unlink()
+        blob.unlink()
+        raise OSError("its bytes are not those that the hub names")
+
+
 def _why(error: Exception, repo: str, name: str, revision: str | None) -> tuple[str | None, bool]:
     """One sentence for a person, and whether trying again is useless; (None, …) for a fault of our own."""
     status = getattr(getattr(error, "response", None), "status_code", None)
-    if isinstance(error, GatedRepoError) or (status in (401, 403) and not isinstance(error, RepositoryNotFoundError)):
+    if isinstance(error, LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
+        return _why(error.__cause__, repo, name, revision)[0], True
+    if isinstance(error, FileMetadataError):
+        return "What answers at the hub's address is not a model hub: perhaps a sign-in page of this network.", True
+    if status == 401 and not isinstance(error, RepositoryNotFoundError):
+        return f"The hub does not take this app's token for {repo}: check HF_TOKEN.", True
+    if isinstance(error, GatedRepoError) or status == 403:
         return (
             f"{repo} is gated: accept its terms on the model's page of the hub, then give this app a token of yours "
             "(HF_TOKEN)."
@@ -175,9 +223,9 @@ def _why(error: Exception, repo: str, name: str, revision: str | None) -> tuple[
     if isinstance(error, HFValidationError):
         return f"“{repo}” is not a hub id: it has the form owner/name.", True
     if isinstance(error, HfHubHTTPError):
-        return f"The model hub answered {status} for {name} of {repo}: try again later.", False
+        return f"The model hub answered {status} for {name} of {repo}: try again later.", int(status or 0) < 500
     if _is_connection(error):
-        return f"The download of {name} of {repo} broke off: {_short(error)}.", False
+        return f"The download of {name} of {repo} failed: {_short(error)}.", isinstance(error, _TRIED_AGAIN)
     return None, True
 
 

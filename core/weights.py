@@ -10,6 +10,7 @@ refused.
 """
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
+from tokenizers import Tokenizer as FastTokenizer
 from torch import Tensor
 
 from core import catalogue, hub
@@ -29,7 +31,6 @@ from core.models import ARCHITECTURES
 from core.tokens import Tokenizer
 
 HEAD = "lm_head.weight"
-INDEX = "model.safetensors.index.json"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
@@ -51,8 +52,9 @@ def find(name: str, progress: hub.Progress | None = None) -> tuple[Path, Card]:
             return known.folder(), Card(name, known.origin, known.licence, known.note)
         folder = hub.fetch(known.repo, known.revision, progress, check_config)
         return folder, Card(name, f"hub: {known.repo} at {folder.name[:12]}", known.licence)
-    path = Path(name).expanduser()
-    if path.is_dir():
+    typed = os.path.expanduser(name)  # not pathlib's, which raises for a name that no path can have
+    if os.path.isdir(typed):
+        path = Path(typed)
         return path, Card(path.resolve().name, f"folder: {path}")
     if re.fullmatch(r"[\w.-]+/[\w.-]+", name) and not name.startswith((".", "/")):
         folder = hub.fetch(name, None, progress, check_config)
@@ -66,6 +68,7 @@ def load_folder(folder: Path, card: Card | None = None, *, dtype: torch.dtype = 
     """The model in a folder in Hugging Face layout. Its settings are checked before a weight is read."""
     card = card or Card(folder.name, f"folder: {folder}")
     model = read_config(Config.from_folder(folder))
+    tokenizer = _fitting(Tokenizer.from_folder(folder), model.vocabulary)
     files = _weight_files(folder)
     try:
         names = _names_in_files(files, model.layout)
@@ -74,12 +77,6 @@ def load_folder(folder: Path, card: Card | None = None, *, dtype: torch.dtype = 
         weights = Weights(model.layout, lambda name: names[name].read(), dtype)
     except SafetensorError as error:
         raise BadWeights(f"The weight file in {folder} is damaged: {error}.") from None
-    tokenizer = Tokenizer.from_folder(folder)
-    if tokenizer.size > model.vocabulary:
-        raise BadWeights(
-            f"The tokenizer has {tokenizer.size:,} entries and the embedding {model.vocabulary:,} rows: "
-            "they are not of one model."
-        )
     return model.attach(weights, tokenizer, replace(card, note=" ".join(filter(None, (card.note, note)))))
 
 
@@ -101,19 +98,40 @@ def read_config(config: Config) -> Model:
         raise UnsupportedSetting(f"The setting model_type = “{model_type}” is not implemented (only {known}).")
     try:
         return ARCHITECTURES[model_type](config)
-    except (TypeError, ZeroDivisionError, KeyError, AttributeError) as error:
+    except TokenwalkError:
+        raise
+    except (TypeError, ValueError, ArithmeticError, KeyError, AttributeError) as error:
         raise TokenwalkError(f"The config of this {model_type} model cannot be read: {error}.") from error
 
 
-def from_tensors(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], tokenizer: Tokenizer) -> Model:
+def from_tensors(
+    settings: Mapping[str, Any], tensors: Mapping[str, Tensor], tokenizer: Tokenizer, dtype: torch.dtype = torch.float32
+) -> Model:
     """A model of tensors in memory, by the file's names with their prefix. For training, and for tests."""
     model = read_config(Config(settings))
     names = _by_short_name({name: _InMemory(tensor) for name, tensor in tensors.items()}, model.layout)
     _settle_head(model, names)
     _check(model.layout, names)
-    dtype = next(iter(tensors.values())).dtype
     weights = Weights(model.layout, lambda name: names[name].read(), dtype)
     return model.attach(weights, tokenizer, Card("in memory", "in memory"))
+
+
+def _fitting(tokenizer: Tokenizer, rows: int) -> Tokenizer:
+    """The tokenizer, without the added tokens that have no row in the embedding table: typed, they are plain text.
+
+    All of Gemma 3 shares one tokenizer, and the text-only models lack the row of its last token, <image_soft_token>.
+    Raises BadWeights where any other token has no row.
+    """
+    if tokenizer.size <= rows:
+        return tokenizer
+    described = json.loads(tokenizer.fast.to_str())
+    described["added_tokens"] = [token for token in described["added_tokens"] if token["id"] < rows]
+    fitting = Tokenizer(FastTokenizer.from_str(json.dumps(described)))
+    if fitting.size > rows:
+        raise BadWeights(
+            f"The tokenizer has {tokenizer.size:,} entries and the embedding {rows:,} rows: they are not of one model."
+        )
+    return fitting
 
 
 # --- the files -----------------------------------------------------------------------------------------------------
@@ -152,25 +170,20 @@ _Source = _InFile | _InMemory
 
 def _weight_files(folder: Path) -> list[Path]:
     """model.safetensors, or the shards that the index lists. Raises BadWeights where there is neither."""
-    single, index = folder / "model.safetensors", folder / INDEX
+    single, index = folder / hub.SINGLE, folder / hub.INDEX
     if single.is_file():
         return [single]
     if index.is_file():
-        try:
-            shards = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
-        except (ValueError, KeyError, AttributeError):
-            raise BadWeights(f"{index} cannot be read as an index of shards.") from None
+        shards = hub.shards(index)
         if missing := [shard for shard in shards if not (folder / shard).is_file()]:
-            raise BadWeights(f"{INDEX} names {missing[0]}, which is not in {folder}.")
-        if any(Path(shard).name != shard or not shard.endswith(".safetensors") for shard in shards):
-            raise BadWeights(f"{INDEX} names files that are no safetensors beside it.")
+            raise BadWeights(f"{hub.INDEX} names {missing[0]}, which is not in {folder}.")
         return [folder / shard for shard in shards]
     if pickles := [path.name for pattern in _PICKLES for path in folder.glob(pattern)]:
         raise BadWeights(
             f"{folder} has its weights as a pickle ({pickles[0]}), which can run code when opened: "
             "only safetensors are read."
         )
-    raise BadWeights(f"There is no model.safetensors and no {INDEX} in {folder}.")
+    raise BadWeights(f"There is no model.safetensors and no {hub.INDEX} in {folder}.")
 
 
 def _names_in_files(files: list[Path], layout: Layout) -> dict[str, _Source]:
@@ -178,6 +191,8 @@ def _names_in_files(files: list[Path], layout: Layout) -> dict[str, _Source]:
     for path in files:
         opened = safe_open(path, framework="pt")
         for name in opened.keys():  # noqa: SIM118 (a mapped file is no mapping)
+            if name in found:
+                raise BadWeights(f"Two of the weight files have a tensor {name}.")
             found[name] = _InFile(opened, name)
     return _by_short_name(found, layout)
 
@@ -192,7 +207,7 @@ def _by_short_name(found: Mapping[str, _Source], layout: Layout) -> dict[str, _S
     named: dict[str, _Source] = {}
     for name, source in found.items():
         short = name.removeprefix(prefix)
-        if short in layout.shapes or name == HEAD:
+        if name == HEAD or (name.startswith(prefix) and short in layout.shapes and short != HEAD):
             named[short] = source
         elif not passengers.fullmatch(name) and not passengers.fullmatch(short):
             raise BadWeights(f"The weight file has a tensor {name}, which this architecture does not use.")

@@ -1,0 +1,118 @@
+"""Tokenwalk: the frame. The sidebar is the same on every page; the pages are the steps of the walk."""
+
+import pathlib
+
+import streamlit as st
+
+from core.catalogue import KNOWN
+from core.specs import GRAMMAR
+from core.tokens import visible
+from pages.frame import cache, scene, state, walk
+
+LOGO = str(pathlib.Path(__file__).parent / "assets" / "logo.svg")
+OWN_CHOICE = "the model’s own first choice"
+
+
+def keep(name: str, shown: object) -> str:
+    """The key of a widget that shows one part of the view; set only where it differs, so that typing is not lost."""
+    key = f"widget {name}"
+    if st.session_state.get(key) != shown:
+        st.session_state[key] = shown
+    return key
+
+
+def changed(name: str, **also: object) -> None:
+    """Copies a widget's value into the view."""
+    state.put(**{name: st.session_state[f"widget {name}"], **also})
+
+
+def sentence() -> None:
+    """The sentence and the models: what decides everything else."""
+    view = state.view()
+    st.text_area(
+        "Sentence",
+        key=keep("text", view.text),
+        on_change=changed,
+        args=("text",),
+        kwargs={"focus": None},
+        height=120,
+        help="Ctrl + Enter, or a click beside the box, runs it.",
+    )
+    st.multiselect(
+        "Models, one to four side by side",
+        list(KNOWN),
+        format_func=lambda name: KNOWN[name].title,
+        max_selections=state.MOST_MODELS,
+        key=keep("models", list(view.models)),
+        on_change=changed,
+        args=("models",),
+    )
+
+
+def follow(seen: scene.Scene) -> None:
+    """What is looked at: the token in focus and the target."""
+    labels = seen.labels
+    st.selectbox(
+        "Token in focus",
+        range(len(labels)),
+        format_func=lambda i: labels[i] if i < len(labels) else "",
+        key=keep("focus", seen.focus),
+        on_change=changed,
+        args=("focus",),
+    )
+    words = [each.text for each in cache.run(seen.model, seen.view.text).top(10)]
+    chosen = [seen.view.target] if seen.view.target not in ("", *words) else []
+    st.selectbox(
+        "Target token",
+        ["", *chosen, *words],
+        format_func=lambda word: visible(word) if word else OWN_CHOICE,
+        key=keep("target", seen.view.target),
+        on_change=changed,
+        args=("target",),
+        accept_new_options=True,
+        help="The token that the walk follows. Choose one of the ten likeliest, or type one: most words need their "
+        "leading space. A longer word stands for its first token.",
+    )
+
+
+def switches(off: tuple[str, ...]) -> None:
+    """What is switched off."""
+    st.multiselect(
+        "Switched off",
+        list(off),
+        key=keep("off", list(off)),
+        on_change=changed,
+        args=("off",),
+        accept_new_options=True,
+        placeholder="nothing",
+        help=f"Type a part and press Enter: {GRAMMAR}.",
+    )
+    st.button("Start over", icon=":material/restart_alt:", on_click=state.start_over, width="stretch")
+
+
+def style() -> None:
+    """The little that the theme has no setting for."""
+    st.html(pathlib.Path(__file__).parent / "assets" / "frame.css")
+    st.logo(LOGO, size="large")
+
+
+def main() -> None:
+    """One run of the app: the frame, then the page."""
+    st.set_page_config("Tokenwalk", page_icon=":material/footprint:", layout="wide")
+    style()
+    cache.use_all_cores()
+    page = st.navigation(walk.pages())
+    state.start()
+    with st.sidebar:
+        sentence()
+    st.query_params.from_dict(state.view().as_query())
+    with st.spinner("Running the sentence through the models …", show_time=True):
+        seen = scene.current()
+    with st.sidebar:
+        follow(seen)
+        switches(seen.view.off)
+    scene.HERE.set(seen)
+    page.run()
+
+
+main()

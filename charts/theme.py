@@ -1,0 +1,84 @@
+"""Colours and the one theme that every chart has.
+
+One accent means "in focus", one hatch means "switched off", each kind of mixer keeps its colour: on the strip, in the
+charts and in the text.
+"""
+
+from dataclasses import dataclass
+
+import altair as alt
+
+# core.specs names the kinds; a chart knows them as words only.
+MIXER_COLOURS = {
+    "attention": "#3b6fd4",
+    "local attention": "#1c8f9e",
+    "mamba2": "#c86f12",
+    "gated deltanet": "#3d8b47",
+}
+FFN_COLOUR = "#7d6aa8"
+MODEL_COLOURS = ["#4f6478", "#9a6b4b", "#8a8a2b", "#7b5b9e"]  # none of them a mixer's
+PROBABILITY_COLOUR = "#35617f"
+
+
+@dataclass(frozen=True)
+class Palette:
+    """The colours that depend on whether the page is light or dark."""
+
+    text: str
+    background: str
+    grid: str
+    accent: str
+    negative: str
+    off: str  # bars of a run with something switched off
+
+
+LIGHT = Palette(
+    text="#1f2328", background="#ffffff", grid="#dedbd5", accent="#c2255c", negative="#6b3fa0", off="#a9adb3"
+)
+DARK = Palette(
+    text="#e8e6e1", background="#14171c", grid="#353b45", accent="#f06595", negative="#a98be0", off="#767d88"
+)
+
+
+def palette(dark: bool) -> Palette:
+    """The page's palette."""
+    return DARK if dark else LIGHT
+
+
+@alt.theme.register("tokenwalk", enable=True)
+def theme() -> alt.theme.ThemeConfig:
+    """What all charts share. Text and axis colours follow the page, which Streamlit sets."""
+    return {
+        "config": {
+            "background": "transparent",
+            "view": {"stroke": None},
+            "axis": {"labelLimit": 180, "titleFontWeight": "normal", "labelFontSize": 12, "titleFontSize": 12},
+            "legend": {"titleFontWeight": "normal", "labelLimit": 220, "titleLimit": 300},
+        }
+    }
+
+
+def mix(first: str, second: str, share: float) -> str:
+    """The colour that is `share` (0 to 1) of the way from one #rrggbb to another."""
+    a, b = (tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in (first, second))
+    share = min(1.0, max(0.0, share))
+    return "#" + "".join(f"{round(x + (y - x) * share):02x}" for x, y in zip(a, b, strict=True))
+
+
+def scale_colours(mixer: str, dark: bool) -> list[str]:
+    """The colours of a mixer's map from its lowest to its highest value: two ends, or three around 0 where signed."""
+    tones = palette(dark)
+    high = mix(MIXER_COLOURS[mixer], "#ffffff", 0.25) if dark else MIXER_COLOURS[mixer]
+    zero = mix(tones.background, tones.text, 0.05)
+    return [zero, high] if "attention" in mixer else [tones.negative, zero, high]
+
+
+def ramp(colours: list[str], steps: int = 256) -> bytes:
+    """`steps` colours along the scale, three bytes each: what a picture of a map is painted with."""
+    parts = len(colours) - 1
+    found = bytearray()
+    for step in range(steps):
+        place = step / (steps - 1) * parts
+        index = min(int(place), parts - 1)
+        found += bytes.fromhex(mix(colours[index], colours[index + 1], place - index)[1:])
+    return bytes(found)

@@ -1,0 +1,39 @@
+"""Which head of which layer reads what."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import torch
+
+from core.maps import maps
+from core.run import Run
+from core.specs import ATTENTION, LOCAL_ATTENTION
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A head that reads `weight` (0 to 1) of what it reads at one position from another one."""
+
+    layer: int
+    head: int
+    read: int
+    weight: float
+
+
+@torch.no_grad()
+def strongest_reader(run: Run, position: int, wanted: Collection[int] = ()) -> Reader | None:
+    """The attention head that reads most at `position` from one of the `wanted` positions.
+
+    With none wanted: from any but the token itself, the one before it and position 0, where heads park weight that
+    they have no use for. None where no attention layer or no such position is there. `run` recorded "residual.before".
+    """
+    columns = sorted(each for each in (wanted or range(1, position - 1)) if each < position)
+    best: Reader | None = None
+    for layer, mixer in enumerate(run.model.mixers):
+        if mixer not in (ATTENTION, LOCAL_ATTENTION) or not columns:
+            continue
+        rows = maps(run, layer, range(run.model.heads(layer)))[:, position, columns]
+        head, column = divmod(int(rows.argmax()), len(columns))
+        if best is None or float(rows[head, column]) > best.weight:
+            best = Reader(layer, head, columns[column], float(rows[head, column]))
+    return best

@@ -1,0 +1,147 @@
+"""The one place where results are kept between reruns and shared between visitors: bounded, and safe under threads.
+
+A run is never changed after it was made, so that thirty browsers with the same sentence share one. Arguments with a
+leading underscore are not part of a key: a model is known by its card's name and source.
+"""
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import streamlit as st
+import torch
+from torch import Tensor
+
+from core import TokenwalkError, hub, weights
+from core.ablation import switched
+from core.errors import Unreachable
+from core.heads import Reader, strongest_reader
+from core.lens import Lens, lens
+from core.maps import maps, mean_map, small_maps
+from core.model import Model
+from core.run import Run
+
+MOST_TOKENS = 2048  # of a text that the app walks: more would take minutes a page
+THUMBNAIL = 64  # tiles along a small map's edge
+MEAN = -1  # the "head" that is the mean over a layer's heads
+FAILURE_SECONDS = 60.0  # before a model that could not be had is tried again
+_SLOTS = threading.BoundedSemaphore(2)  # computations at a time: more would only wait for the same cores
+
+
+def use_all_cores() -> None:
+    """Threads for torch by the container's quota: torch counts the host's cores, and is throttled for it."""
+    threads = min(len(os.sched_getaffinity(0)), _quota() or 1 << 16)
+    if torch.get_num_threads() != threads:
+        torch.set_num_threads(threads)
+
+
+def _quota() -> int | None:
+    """Whole cores of the cgroup's CPU quota, or None where there is none."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text("ascii").split()
+    except (OSError, ValueError):
+        return None
+    return None if quota == "max" else max(1, round(int(quota) / int(period)))
+
+
+def model(name: str, progress: hub.Progress) -> Model:
+    """A model by its name, fetched and loaded when first asked for. Raises TokenwalkError where it can't be had.
+
+    A hub that could not be reached is not asked again at every click: its sentence stands for a minute.
+    """
+    sentence, until = _failures().get(name, ("", 0.0))
+    if time.monotonic() < until:
+        raise Unreachable(sentence)
+    try:
+        folder, _ = weights.find(name, progress)
+    except Unreachable as error:
+        _failures()[name] = (str(error), time.monotonic() + FAILURE_SECONDS)
+        raise
+    return _load(name, str(folder))
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _failures() -> dict[str, tuple[str, float]]:
+    return {}
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _load(name: str, folder: str) -> Model:
+    _, card = weights.find(name)
+    return weights.load_folder(Path(folder), card)
+
+
+def run(model: Model, text: str, off: tuple[str, ...] = ()) -> Run:
+    """A run with the residual stream recorded before and after every layer: what all pages start from."""
+    return _run(model.card.name, model.card.source, text, off, model)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _run(name: str, source: str, text: str, off: tuple[str, ...], _model: Model) -> Run:
+    with _SLOTS:
+        tokens = len(_model.tokenizer.encode(text))
+        if tokens > MOST_TOKENS:
+            raise TokenwalkError(f"The text is {tokens:,} tokens long; this app walks up to {MOST_TOKENS:,}.")
+        return _model.run(text, record=["residual.before", "residual.after"], off=off)
+
+
+def _key(run: Run) -> tuple[str, str, str, tuple[str, ...]]:
+    return run.model.card.name, run.model.card.source, run.text, run.off.specs
+
+
+def thumbnails(run: Run, layer: int) -> Tensor:
+    """Every head's map in small, the mean last: (head + 1, tile, tile)."""
+    return _thumbnails(_key(run), layer, run)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _thumbnails(key: tuple[str, str, str, tuple[str, ...]], layer: int, _run: Run) -> Tensor:
+    with _SLOTS:
+        return small_maps(_run, layer, THUMBNAIL)
+
+
+def head_map(run: Run, layer: int, head: int) -> Tensor:
+    """One head's map, or the mean's (`MEAN`): (token that reads, token read)."""
+    return _head_map(_key(run), layer, head, run)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _head_map(key: tuple[str, str, str, tuple[str, ...]], layer: int, head: int, _run: Run) -> Tensor:
+    with _SLOTS:
+        return mean_map(_run, layer) if head == MEAN else maps(_run, layer, [head])[0]
+
+
+def reader(run: Run, position: int, wanted: tuple[int, ...]) -> Reader | None:
+    """The head of all layers that reads most at `position` from one of the `wanted` ones."""
+    return _reader(_key(run), position, wanted, run)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _reader(
+    key: tuple[str, str, str, tuple[str, ...]], position: int, wanted: tuple[int, ...], _run: Run
+) -> Reader | None:
+    with _SLOTS:
+        return strongest_reader(_run, position, wanted)
+
+
+def logit_lens(run: Run, target: int, positions: tuple[int, ...]) -> Lens:
+    """The lens over every layer at some positions."""
+    return _lens(_key(run), target, positions, run)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _lens(key: tuple[str, str, str, tuple[str, ...]], target: int, positions: tuple[int, ...], _run: Run) -> Lens:
+    with _SLOTS:
+        return lens(_run, target, positions)
+
+
+def with_switches(plain: Run, off: tuple[str, ...]) -> Tensor:
+    """Next-token probabilities with parts switched off, from the plain run's saved stream: (vocabulary,)."""
+    return _with_switches(_key(plain), off, plain)
+
+
+@st.cache_resource(max_entries=128, show_spinner=False)
+def _with_switches(key: tuple[str, str, str, tuple[str, ...]], off: tuple[str, ...], _run: Run) -> Tensor:
+    with _SLOTS:
+        return switched(_run, [_run.model.switches(off)])[0].softmax(-1)

@@ -1,0 +1,87 @@
+"""The four small pieces of our own that a page can click on: chips, layer strip, thumbnails, switchboard.
+
+Their scripts lie in assets/components. What a visitor typed reaches them as data only.
+"""
+
+import base64
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+_ASSETS = Path(__file__).parents[2] / "assets" / "components"
+
+
+def _component(name: str, root: str) -> Callable[..., Any]:
+    return st.components.v2.component(
+        f"tokenwalk_{name}",
+        html=f'<div class="{root}"></div>',
+        css=(_ASSETS / f"{name}.css").read_text("utf-8"),
+        js=(_ASSETS / f"{name}.js").read_text("utf-8"),
+    )
+
+
+_chips = _component("chips", "chips")
+_strip = _component("strip", "strip")
+_thumbnails = _component("thumbnails", "grid")
+_switchboard = _component("switchboard", "board")
+
+
+def _mount(
+    component: Callable[..., Any], key: str, event: str, data: dict[str, Any], act: Callable[[Any], None]
+) -> None:
+    """Draws a component; `act` hears of what was clicked, before the page runs again."""
+
+    def clicked() -> None:
+        value = st.session_state[key][event]
+        if value is not None:
+            act(value)
+
+    component(key=key, data=data, **{f"on_{event}_change": clicked})
+
+
+def chips(
+    key: str, tokens: Sequence[dict[str, Any]], focus: int | None, legend: str, act: Callable[[int], None]
+) -> None:
+    """The sentence. Each token: label, title, note ("41 %"), colour ("" for none), special."""
+    _mount(_chips, key, "focus", {"tokens": list(tokens), "focus": focus, "legend": legend}, lambda i: act(int(i)))
+
+
+def strip(
+    key: str,
+    models: Sequence[dict[str, Any]],
+    layer: int,
+    kinds: Sequence[dict[str, str]],
+    act: Callable[[str, int], None],
+) -> None:
+    """The layer strip. Each model: name, title, here, cells of (colour, title, off: "", "off" or "part")."""
+    data = {"models": list(models), "layer": layer, "kinds": list(kinds)}
+    _mount(_strip, key, "picked", data, lambda picked: act(str(picked["model"]), int(picked["layer"])))
+
+
+def thumbnails(
+    key: str,
+    maps: Sequence[tuple[int, str, str, bool, bytes]],
+    *,
+    size: int,
+    head: int,
+    colours: bytes,
+    act: Callable[[int], None],
+) -> None:
+    """Maps in small: (head, label, title, off, size² bytes from 0 to 255 along the 256 `colours`)."""
+    data = {
+        "maps": [
+            {"head": h, "label": label, "title": title, "off": off, "cells": base64.b64encode(cells).decode("ascii")}
+            for h, label, title, off, cells in maps
+        ],
+        "size": size,
+        "head": head,
+        "colours": base64.b64encode(colours).decode("ascii"),
+    }
+    _mount(_thumbnails, key, "picked", data, lambda picked: act(int(picked)))
+
+
+def switchboard(key: str, rows: Sequence[dict[str, Any]], act: Callable[[str], None]) -> None:
+    """Rows of switches. Each row: label, cells of (label, title, colour, off, spec)."""
+    _mount(_switchboard, key, "turned", {"rows": list(rows)}, lambda spec: act(str(spec)))

@@ -1,0 +1,113 @@
+"""Everything that makes a view, in one typed place, and its way into the URL and back.
+
+Opening the URL gives the same view: sentence, models, layer, head, focus token, target, switches; the page is its path.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from core.catalogue import KNOWN, SMOLLM2
+
+PROMPT = "In the morning, Alice gave Bob a book. Later, Bob gave the book back to"
+MOST_MODELS = 4
+LINK_CHARACTERS = 4000  # a longer sentence would make a link that servers refuse
+NUMBERS = ("layer", "head", "focus")
+KEYS = ("text", "models", "hand", "target", "off", *NUMBERS)
+
+
+@dataclass(frozen=True)
+class View:
+    """What a visitor looks at. `hand` is the model that single-model pages show: one of `models`.
+
+    `layer`, `head` and `focus` are as asked for and may lie outside a model: pages clip them. None: the page's default.
+    """
+
+    text: str
+    models: tuple[str, ...]
+    hand: str
+    layer: int | None
+    head: int | None
+    focus: int | None
+    target: str
+    off: tuple[str, ...]
+
+    def as_query(self) -> dict[str, str]:
+        """The view as URL parameters; what is at its default is left out."""
+        query = {
+            "text": self.text,
+            "models": ",".join(self.models),
+            "hand": self.hand,
+            "target": self.target,
+            "off": ",".join(self.off),
+            **{name: str(value) for name in NUMBERS if (value := getattr(self, name)) is not None},
+        }
+        if len(self.text) > LINK_CHARACTERS:
+            del query["text"]
+        return {name: value for name, value in query.items() if value}
+
+
+def defaults() -> dict[str, Any]:
+    """What a visitor without a link sees."""
+    return {
+        "text": PROMPT,
+        "models": [SMOLLM2],
+        "hand": SMOLLM2,
+        "target": "",
+        "off": [],
+        "layer": None,
+        "head": None,
+        "focus": None,
+    }
+
+
+def from_query(query: Mapping[str, str]) -> dict[str, Any]:
+    """Session values from URL parameters. What a link says wrongly falls back to the default."""
+    found = defaults()
+    if "text" in query:
+        found["text"] = query["text"]
+    models = [name for name in dict.fromkeys(query.get("models", "").split(",")) if name in KNOWN][:MOST_MODELS]
+    if models:
+        found["models"] = models
+    found["hand"] = query["hand"] if query.get("hand") in found["models"] else found["models"][0]
+    found["target"] = query.get("target", "")
+    found["off"] = [spec for spec in query.get("off", "").split(",") if spec]
+    for name in NUMBERS:
+        if query.get(name, "").isdecimal() and len(query[name]) < 7:
+            found[name] = int(query[name])
+    return found
+
+
+def start() -> None:
+    """Fills the session from the URL, once."""
+    if "text" not in st.session_state:
+        st.session_state.update(from_query(st.query_params.to_dict()))
+
+
+def start_over() -> None:
+    """Everything back to what a visitor without a link sees."""
+    st.session_state.update(defaults())
+
+
+def view() -> View:
+    """The view of this run."""
+    s = st.session_state
+    models = tuple(s["models"])
+    hand = s["hand"] if s["hand"] in models else (models[0] if models else SMOLLM2)
+    return View(s["text"], models, hand, s["layer"], s["head"], s["focus"], s["target"], tuple(s["off"]))
+
+
+def put(**values: Any) -> None:
+    """Sets some of the view's values, together: a rerun never sees half of them."""
+    unknown = set(values) - set(KEYS)
+    if unknown:
+        raise KeyError(f"No part of a view: {unknown}")
+    st.session_state.update(values)
+
+
+def turn_over(spec: str) -> None:
+    """Switches a part off, or on again."""
+    off: list[str] = list(st.session_state["off"])
+    put(off=[each for each in off if each != spec] if spec in off else [*off, spec])

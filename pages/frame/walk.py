@@ -1,0 +1,38 @@
+"""The steps of the walk, in order."""
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+
+@dataclass(frozen=True)
+class Step:
+    """One page. `question` is what it answers; the previous page's link asks it."""
+
+    path: str
+    title: str
+    icon: str
+    question: str
+
+
+STEPS = (
+    Step("start", "Start", ":material/flag:", "What does each model say comes next?"),
+    Step("tokens", "Tokens", ":material/content_cut:", "What does the model see instead of letters?"),
+    Step("mixing", "Mixing", ":material/grid_on:", "Which earlier tokens does each token read?"),
+    Step("logit_lens", "Logit lens", ":material/layers:", "After which layer is the answer there?"),
+    Step("switch_off", "Switch off", ":material/toggle_off:", "Which part does the answer depend on?"),
+)
+
+
+def pages() -> list[st.Page]:
+    """The steps as Streamlit pages; the first is the default."""
+    return [
+        st.Page(f"pages/{step.path}.py", title=step.title, icon=step.icon, default=step is STEPS[0]) for step in STEPS
+    ]
+
+
+def after(path: str) -> Step | None:
+    """The step that follows, or None at the end."""
+    places = [step.path for step in STEPS]
+    at = places.index(path) + 1
+    return STEPS[at] if at < len(STEPS) else None

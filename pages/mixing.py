@@ -1,0 +1,144 @@
+"""Mixing: which earlier tokens each token reads, head by head, in the layer in hand."""
+
+import streamlit as st
+from torch import Tensor
+
+from charts.heatmap import heatmap
+from charts.theme import ramp, scale_colours
+from core import mixers
+from core.maps import is_signed, tiles
+from pages.frame import cache, components, parts, state
+from pages.frame.scene import HERE, Scene, title
+from pages.frame.words import escape, percent
+
+EXACT_UP_TO = 71  # tokens whose whole map goes to the browser cell by cell
+TILES = 96  # along the edge of a longer text's map
+
+
+def says(scene: Scene, row: Tensor) -> str:
+    """What the focus reads most, in a sentence. `row`: what it reads from each token."""
+    who = "on average over its heads" if scene.head == cache.MEAN else f"in head {scene.head}"
+    kind = parts.KIND_NAMES[scene.mixer]
+    begin = f"In layer {scene.layer} of {escape(title(scene.model))} ({kind}), {who}, "
+    reader = parts.token(scene, scene.focus)
+    most = int(row.abs().argmax())
+    itself = most == scene.focus
+    if is_signed(scene.mixer):
+        source = "itself" if itself else parts.token(scene, most)
+        sign = "takes" if row[most] >= 0 else "takes away"
+        return begin + f"{reader} {sign} most from {source}, with a weight of {float(row[most]):.3g}."
+    found = (
+        begin + f"{reader} takes {percent(float(row[most]))} from {'itself' if itself else parts.token(scene, most)}"
+    )
+    others = row[: scene.focus + 1].clone()
+    others[most] = -1
+    if len(others) < 2:
+        return found + ": there is no other token that it could read."
+    second = int(others.argmax())
+    source = "itself" if second == scene.focus else parts.token(scene, second)
+    return found + f" and {percent(float(row[second]))} from {source}."
+
+
+def draw(scene: Scene) -> None:
+    whole = cache.head_map(scene.run, scene.layer, scene.head)
+    row = whole[scene.focus]
+    most = float(row.abs().max()) or 1.0
+    signed = is_signed(scene.mixer)
+    what = "weight, as a share of its largest" if signed else "share read"
+    legend = f"Tint: what position {scene.focus} reads from each token in this layer ({what})."
+    parts.top(scene, "mixing", (row / most if signed else row).tolist(), legend)
+    st.markdown(says(scene, row))
+    left, right = st.columns([2, 3])
+    with left:
+        heads(scene)
+    with right:
+        large(scene, whole)
+    look(scene)
+    parts.code(scene, type(scene.model).block, *KERNELS[scene.mixer])
+    parts.numbers(
+        "mixing",
+        [
+            {
+                "reads": scene.labels[scene.focus],
+                "is read": label,
+                "weight": float(value),
+                "layer": scene.layer,
+                "head": "mean" if scene.head == cache.MEAN else scene.head,
+            }
+            for label, value in zip(scene.labels[: scene.focus + 1], row, strict=False)
+        ],
+    )
+    parts.onward(scene, "mixing")
+
+
+KERNELS = {
+    "attention": (mixers.attention, mixers.attention_pattern),
+    "local attention": (mixers.attention, mixers.attention_pattern),
+    "mamba2": (mixers.mamba2_map, mixers.mamba2_loop),
+    "gated deltanet": (mixers.gated_delta_map, mixers.gated_delta_loop),
+}
+
+
+def heads(scene: Scene) -> None:
+    """All heads of the layer at a glance; a click picks one."""
+    small = cache.thumbnails(scene.run, scene.layer)
+    signed = is_signed(scene.mixer)
+    off = parts.off_in(scene.model, scene.view.off, scene.layer)
+    pictures = []
+    for place in (len(small) - 1, *range(len(small) - 1)):
+        cells = small[place]
+        share = (cells / (cells.abs().max() or 1) + 1) / 2 if signed else cells
+        head = cache.MEAN if place == len(small) - 1 else place
+        label = "mean" if head == cache.MEAN else str(head)
+        gone = "mixer" in off or f"head {head}" in off
+        note = ", switched off" if gone else ""
+        pixels = (share * 255).round().byte().numpy().tobytes()
+        pictures.append(
+            (head, label, f"{'the mean over heads' if head == cache.MEAN else f'head {head}'}{note}", gone, pixels)
+        )
+    st.caption(f"All {len(small) - 1} heads of layer {scene.layer}; a click picks one")
+    components.thumbnails(
+        "heads",
+        pictures,
+        size=small.shape[-1],
+        head=scene.head,
+        colours=ramp(scale_colours(scene.mixer, scene.dark)),
+        act=lambda head: state.put(layer=scene.layer, head=None if head == cache.MEAN else head),
+    )
+
+
+def large(scene: Scene, whole: Tensor) -> None:
+    """The map in hand, exact for a short text, in tiles for a long one."""
+    tokens, edge = len(scene.tokens), 1
+    labels, focus = scene.labels, scene.focus
+    if tokens > EXACT_UP_TO:
+        edge = -(-tokens // TILES)
+        whole = tiles(whole, TILES)
+        labels = [labels[i] for i in range(0, tokens, edge)]
+        focus //= edge
+    picture = heatmap(whole.tolist(), labels, mixer=scene.mixer, dark=scene.dark, focus=focus, edge=edge)
+    name = "the mean over heads" if scene.head == cache.MEAN else f"head {scene.head}"
+    st.caption(f"Layer {scene.layer}, {name}: each row is a token that reads; point at a cell for its value")
+    st.altair_chart(picture, width="stretch", key="map")
+
+
+def look(scene: Scene) -> None:
+    """What to look for, by kind of mixer."""
+    shown = {
+        "attention": "A bright column at position 0 is a sink: weight parked where it does little. A bright diagonal "
+        "is a head that reads itself or the token before. A bright cell far back is a look-up: compare the heads.",
+        "local attention": "The band along the diagonal: a token sees only the last few hundred tokens, itself "
+        "included. What lies further back must have been carried forward by other layers.",
+        "mamba2": "How the colour fades from right to left along a row: each step multiplies what is left by the "
+        "decay. Heads differ in how fast they forget. Negative cells take away.",
+        "gated deltanet": "Cells that turn after a token with a similar key: the layer erases what was stored under "
+        "that key before it writes anew. Negative cells are part of that.",
+    }[scene.mixer]
+    parts.explain(
+        shown,
+        "What is read. The map says from where and how much; the values that travel, and what the output projection "
+        "makes of them, are not in it. A large weight is no proof that the answer depends on it: switch it off to see.",
+    )
+
+
+draw(HERE.get())

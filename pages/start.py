@@ -1,0 +1,77 @@
+"""Start: what each model says comes next, and the map of the walk."""
+
+import streamlit as st
+
+from charts.theme import MODEL_COLOURS
+from charts.words import top_bars
+from core.model import Model
+from core.run import Run
+from core.tokens import visible
+from pages.frame import parts, walk
+from pages.frame.scene import HERE, Scene, title
+from pages.frame.words import escape, percent, quoted
+
+TOP = 10
+
+
+def says(run: Run) -> str:
+    """One model's answer in a sentence."""
+    first, second = run.top(2)
+    return (
+        f"**{escape(title(run.model))}** goes on with {quoted(visible(first.text))} at {percent(first.p)}; "
+        f"next comes {quoted(visible(second.text))} at {percent(second.p)}."
+    )
+
+
+def draw(scene: Scene) -> None:
+    parts.top(scene, "start")
+    for run in scene.runs:
+        st.markdown(says(run))
+    for column, run, colour in zip(st.columns(len(scene.runs)), scene.runs, MODEL_COLOURS, strict=False):
+        with column, st.container(border=True):
+            answer(scene, run, colour)
+    parts.explain(
+        "One clear winner, or several words that share the probability? The bars are the ten likeliest of "
+        f"{scene.model.vocabulary:,} tokens in the vocabulary of {escape(title(scene.model))}; the rest share what is "
+        "left.",
+        "Why. A probability says what the model expects after this text, not what is true; and a token may be only the "
+        "first piece of a word.",
+    )
+    walk_map(scene)
+    parts.code(scene, Model.resume, type(scene.model).embed, type(scene.model).block, type(scene.model).unembed)
+    parts.numbers(
+        "start",
+        [
+            {"model": title(run.model), "place": place, "id": each.id, "token": each.text, "probability": each.p}
+            for run in scene.runs
+            for place, each in enumerate(run.top(TOP))
+        ],
+    )
+    parts.onward(scene, "start")
+
+
+def answer(scene: Scene, run: Run, colour: str) -> None:
+    """One model's ten likeliest next tokens, and where it comes from."""
+    st.markdown(f"**{escape(title(run.model))}**")
+    words = [(visible(each.text), each.p) for each in run.top(TOP)]
+    st.altair_chart(top_bars(words, colour=colour, dark=scene.dark), width="stretch")
+    model = run.model
+    st.caption(
+        f"{model.layers} layers, width {model.width:,}, {len(run.ids)} tokens. From {escape(model.card.source)}"
+        f"{', ' + escape(model.card.licence) if model.card.licence else ''}. {escape(model.card.note)}"
+    )
+
+
+def walk_map(scene: Scene) -> None:
+    """The steps, each with the question that it answers."""
+    st.markdown("**The walk**")
+    for number, step in enumerate(walk.STEPS[1:], 1):
+        st.page_link(
+            f"pages/{step.path}.py",
+            label=f"{number} · {step.title}. {step.question}",
+            icon=step.icon,
+            query_params=scene.view.as_query(),
+        )
+
+
+draw(HERE.get())

@@ -1,0 +1,123 @@
+"""Switch off: which part does the answer depend on?"""
+
+import streamlit as st
+from torch import Tensor
+
+from charts.theme import FFN_COLOUR, MIXER_COLOURS
+from charts.words import before_after
+from core.ablation import switched
+from core.run import Run
+from core.specs import MIXER_WORDS
+from core.taps import SwitchOff
+from core.tokens import visible
+from pages.frame import cache, components, parts, state
+from pages.frame.scene import HERE, Scene, fitting, title
+from pages.frame.words import escape, percent, quoted
+
+SHOWN = 6  # next tokens a model
+WHOLE = {"attention": "all attention", "mamba2": "all Mamba2", "deltanet": "all gated DeltaNet"}
+
+
+def says(run: Run, target: int, plain: Tensor, off: Tensor | None) -> str:
+    """What the switches do to the target, in a sentence. `plain` and `off`: next-token probabilities."""
+    word = quoted(visible(run.model.tokenizer.text(target)))
+    name = f"**{escape(title(run.model))}**: "
+    if off is None:
+        return f"{name}nothing is switched off. {word} is at {percent(float(plain[target]))}."
+    before, after, best = float(plain[target]), float(off[target]), int(off.argmax())
+    found = f"{name}with this off, {word} goes from {percent(before)} to {percent(after)}"
+    if best == target:
+        return found + " and is still on top."
+    return found + f"; on top is {quoted(visible(run.model.tokenizer.text(best)))} at {percent(float(off[best]))}."
+
+
+def draw(scene: Scene) -> None:
+    parts.top(scene, "switch_off")
+    results = []
+    for run in scene.runs:
+        plain_run = cache.run(run.model, run.text)
+        target = scene.target(run)
+        specs = fitting(run.model, scene.view.off)
+        plain = plain_run.probabilities()
+        off = cache.with_switches(plain_run, specs) if specs else None
+        st.markdown(says(run, target, plain, off))
+        results.append((run, plain, plain if off is None else off))
+    board(scene)
+    for column, result in zip(st.columns(len(results)), results, strict=True):
+        with column, st.container(border=True):
+            st.markdown(f"**{escape(title(result[0].model))}**")
+            st.altair_chart(picture(scene, *result), width="stretch")
+    parts.explain(
+        "Parts whose absence changes nothing, and the few without which the answer is gone. Early layers often carry "
+        "everything that follows: without layer 0 most models say nonsense.",
+        "That the part holds the answer. What is off is multiplied by 0, and the later layers, which never saw such an "
+        "input in training, have to make do: an answer that is lost may be broken, not removed; one that stays may "
+        "have a second way.",
+    )
+    parts.code(scene, SwitchOff, switched)
+    parts.numbers("switch-off", [row for result in results for row in rows(*result)])
+    parts.onward(scene, "switch_off")
+
+
+def board(scene: Scene) -> None:
+    """The switches: kinds of mixer, each layer's mixer and FFN, the heads of the layer in hand."""
+    model, off = scene.model, set(scene.view.off)
+    st.caption(f"{escape(title(model))}: a click switches a part off, another one on again")
+    with st.container(horizontal=True):
+        for word, label in WHOLE.items():
+            if any(mixer in MIXER_WORDS[word] for mixer in model.mixers):
+                spec = f"{word}:*"
+                kind = "primary" if spec in off else "secondary"
+                st.button(label, key=f"kind {word}", type=kind, on_click=state.turn_over, args=(spec,))
+        st.button(
+            "everything on", icon=":material/toggle_on:", disabled=not off, on_click=state.put, kwargs={"off": []}
+        )
+    mixers = [
+        cell(f"mixer:{i}", str(i), MIXER_COLOURS[kind], off, f"the mixer of layer {i} ({parts.KIND_NAMES[kind]})")
+        for i, kind in enumerate(model.mixers)
+    ]
+    ffns = [cell(f"ffn:{i}", str(i), FFN_COLOUR, off, f"the FFN of layer {i}") for i in range(model.layers)]
+    heads = [
+        cell(f"head:{scene.layer}.{i}", str(i), MIXER_COLOURS[scene.mixer], off, f"head {i} of layer {scene.layer}")
+        for i in range(model.heads(scene.layer))
+    ]
+    rows = [("mixers", mixers), ("FFNs", ffns), (f"heads of {scene.layer}", heads)]
+    components.switchboard("board", [{"label": label, "cells": cells} for label, cells in rows], state.turn_over)
+
+
+def cell(spec: str, label: str, colour: str, off: set[str], what: str) -> dict[str, object]:
+    """One switch of the board."""
+    gone = spec in off
+    title = f"{what}: {'off; a click switches it on' if gone else 'on; a click switches it off'}"
+    return {"spec": spec, "label": label, "colour": colour, "off": gone, "title": title}
+
+
+def shown(plain: Tensor, off: Tensor) -> list[int]:
+    """The tokens that are likeliest before or after, the likeliest before first."""
+    before = plain.topk(SHOWN).indices.tolist()
+    return before + [i for i in off.topk(SHOWN // 2).indices.tolist() if i not in before]
+
+
+def picture(scene: Scene, run: Run, plain: Tensor, off: Tensor) -> object:
+    """The next tokens before and after."""
+    text = run.model.tokenizer.text
+    data = [(visible(text(i)), float(plain[i]), float(off[i])) for i in shown(plain, off)]
+    return before_after(data, dark=scene.dark)
+
+
+def rows(run: Run, plain: Tensor, off: Tensor) -> list[dict[str, object]]:
+    """One row a token."""
+    text = run.model.tokenizer.text
+    return [
+        {
+            "model": title(run.model),
+            "id": i,
+            "token": text(i),
+            "as trained": float(plain[i]),
+            "switched off": float(off[i]),
+        }
+        for i in shown(plain, off)
+    ]
+
+
+draw(HERE.get())

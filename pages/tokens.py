@@ -1,0 +1,88 @@
+"""Tokens: what the tokenizers make of the sentence, side by side."""
+
+import streamlit as st
+
+from core.run import Run
+from core.tokens import Tokenizer, visible
+from pages.frame import parts
+from pages.frame.scene import HERE, Scene, title
+from pages.frame.words import escape, listed, quoted
+
+
+def says(run: Run) -> str:
+    """One tokenizer's work in a sentence."""
+    characters, tokens = len(run.text), len(run.tokens)
+    longest = max(run.tokens, key=lambda token: len(token.bytes))
+    found = (
+        f"**{escape(title(run.model))}** cuts {characters:,} {'character' if characters == 1 else 'characters'} "
+        f"({len(run.text.encode('utf-8', 'replace')):,} bytes) into {tokens:,} "
+        f"{'token' if tokens == 1 else 'tokens'}; the longest is {quoted(longest.visible)}."
+    )
+    return found + broken(run) + special(run)
+
+
+def broken(run: Run) -> str:
+    """Which tokens are parts of characters."""
+    count = sum(not token.is_text for token in run.tokens)
+    if not count:
+        return ""
+    verb = "is" if count == 1 else "are"
+    return f" {count} of them {verb} no whole character and {verb} shown as bytes."
+
+
+def special(run: Run) -> str:
+    """What became of special tokens: those typed as text, and those that the tokenizer adds."""
+    added = [token for token in run.tokens if token.added]
+    if not added:
+        return ""
+    names = listed([f"`{parts.escape_code(token.text)}`" for token in dict.fromkeys(added)])
+    typed = sum(run.text.count(token.text) for token in dict.fromkeys(added))
+    begun = len(added) - typed
+    found = f" {names}: one special token each, as in the reference tokenizer"
+    return found + (f"; {begun} of them added by the tokenizer, not typed." if begun > 0 else ".")
+
+
+def draw(scene: Scene) -> None:
+    parts.top(scene, "tokens")
+    for run in scene.runs:
+        st.markdown(says(run))
+    for column, run in zip(st.columns(len(scene.runs)), scene.runs, strict=True):
+        with column:
+            table(run)
+    parts.explain(
+        "Where a space belongs (␣ stands at the front of a word), which names fall into several pieces, and how many "
+        "tokens another language or an emoji costs.",
+        "What a token means. The model never sees the letters inside a token: it sees the id, and looks a vector up by "
+        "it.",
+    )
+    parts.code(scene, Tokenizer.encode, Tokenizer.bytes)
+    parts.numbers(
+        "tokens",
+        [{"model": title(run.model), **row} for run in scene.runs for row in rows(run)],
+    )
+    parts.onward(scene, "tokens")
+
+
+def rows(run: Run) -> list[dict[str, object]]:
+    """Each token: position, piece, id, bytes."""
+    return [
+        {
+            "position": i,
+            "piece": token.visible,
+            "id": token.id,
+            "bytes": token.bytes.hex(" ").upper(),
+            "kind": "special" if token.added else "text" if token.is_text else "part of a character",
+        }
+        for i, token in enumerate(run.tokens)
+    ]
+
+
+def table(run: Run) -> None:
+    """One tokenizer's tokens."""
+    st.markdown(f"**{escape(title(run.model))}**")
+    st.dataframe(rows(run), hide_index=True, height=min(36 * (len(run.tokens) + 1) + 3, 480))
+    last = run.tokens[-1]
+    st.caption(f"The next token is predicted from the last one, {escape(visible(last.text))}, id {last.id}.")
+
+
+draw(HERE.get())
