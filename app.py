@@ -111,8 +111,8 @@ def main() -> None:
     with st.sidebar:
         follow(seen)
         switches(seen.view.off)
-    scene.HERE.set(seen)
-    page.run()
+    scene.show(page, seen)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -58,6 +58,16 @@ def theme() -> alt.theme.ThemeConfig:
     }
 
 
+def model_colours(dark: bool) -> list[str]:
+    """The colours of up to four models side by side."""
+    return [mix(colour, "#ffffff", 0.4) for colour in MODEL_COLOURS] if dark else MODEL_COLOURS
+
+
+def probability_colour(dark: bool) -> str:
+    """The colour of a probability."""
+    return mix(PROBABILITY_COLOUR, "#ffffff", 0.25) if dark else PROBABILITY_COLOUR
+
+
 def mix(first: str, second: str, share: float) -> str:
     """The colour that is `share` (0 to 1) of the way from one #rrggbb to another."""
     a, b = (tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in (first, second))

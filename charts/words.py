@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from charts.theme import MODEL_COLOURS, PROBABILITY_COLOUR, palette
+from charts.theme import model_colours, palette, probability_colour
 
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 GRID_WIDTH = 900  # pixels, where the words leave room for it
@@ -60,7 +60,7 @@ def by_layer(lines: Mapping[str, Sequence[float]], *, ytitle: str, marked: int |
         color=alt.Color(
             "model:N",
             title=None,
-            scale=alt.Scale(domain=list(lines), range=MODEL_COLOURS[: len(lines)]),
+            scale=alt.Scale(domain=list(lines), range=model_colours(dark)[: len(lines)]),
             legend=alt.Legend(orient="top", columns=2),
         ),
         tooltip=[
@@ -119,7 +119,7 @@ def lens_grid(
         color=alt.Color(
             "p:Q",
             title="its probability",
-            scale=alt.Scale(domain=[0, 1], range=[tones.background, PROBABILITY_COLOUR], interpolate="rgb"),
+            scale=alt.Scale(domain=[0, 1], range=[tones.background, probability_colour(dark)], interpolate="rgb"),
             legend=alt.Legend(orient="bottom", gradientLength=200, format="%"),
         ),
     )
@@ -161,7 +161,7 @@ def before_after(rows: Sequence[tuple[str, float, float]], *, dark: bool) -> Cha
             color=alt.Color(
                 "run:N",
                 title=None,
-                scale=alt.Scale(domain=["as trained", "switched off"], range=[PROBABILITY_COLOUR, tones.off]),
+                scale=alt.Scale(domain=["as trained", "switched off"], range=[probability_colour(dark), tones.off]),
                 legend=alt.Legend(orient="top"),
             ),
             tooltip=[

@@ -2,13 +2,13 @@
 
 import streamlit as st
 
-from charts.theme import PROBABILITY_COLOUR
+from charts.theme import probability_colour
 from charts.words import by_layer, lens_grid
 from core.lens import Lens, lens
 from core.run import Run
 from core.tokens import visible
 from pages.frame import cache, parts
-from pages.frame.scene import HERE, Scene, title
+from pages.frame.scene import Scene, page, title
 from pages.frame.words import escape, percent, quoted
 
 POSITIONS = 20  # columns of the grid: up to the focus and some past it
@@ -50,7 +50,7 @@ def draw(scene: Scene) -> None:
         shares[position] = float(grid.p[scene.layer, column])
     word = visible(scene.model.tokenizer.text(grid.target))
     legend = f"Tint: probability of “{word}” next, after layer {scene.layer}."
-    parts.top(scene, "logit_lens", shares, legend, PROBABILITY_COLOUR)
+    parts.top(scene, "logit_lens", shares, legend, probability_colour(scene.dark))
     lines = {}
     for run in scene.runs:
         seen = cache.logit_lens(run, scene.target(run), (scene.place(run),))
@@ -118,4 +118,4 @@ def rows(scene: Scene, grid: Lens) -> list[dict[str, object]]:
     ]
 
 
-draw(HERE.get())
+page(draw)

@@ -8,7 +8,7 @@ from charts.theme import ramp, scale_colours
 from core import mixers
 from core.maps import is_signed, tiles
 from pages.frame import cache, components, parts, state
-from pages.frame.scene import HERE, Scene, title
+from pages.frame.scene import Scene, page, title
 from pages.frame.words import escape, percent
 
 EXACT_UP_TO = 71  # tokens whose whole map goes to the browser cell by cell
@@ -141,4 +141,4 @@ def look(scene: Scene) -> None:
     )
 
 
-draw(HERE.get())
+page(draw)

@@ -2,13 +2,13 @@
 
 import streamlit as st
 
-from charts.theme import MODEL_COLOURS
+from charts.theme import model_colours
 from charts.words import top_bars
 from core.model import Model
 from core.run import Run
 from core.tokens import visible
 from pages.frame import parts, walk
-from pages.frame.scene import HERE, Scene, title
+from pages.frame.scene import Scene, page, title
 from pages.frame.words import escape, percent, quoted
 
 TOP = 10
@@ -27,7 +27,7 @@ def draw(scene: Scene) -> None:
     parts.top(scene, "start")
     for run in scene.runs:
         st.markdown(says(run))
-    for column, run, colour in zip(st.columns(len(scene.runs)), scene.runs, MODEL_COLOURS, strict=False):
+    for column, run, colour in zip(st.columns(len(scene.runs)), scene.runs, model_colours(scene.dark), strict=False):
         with column, st.container(border=True):
             answer(scene, run, colour)
     parts.explain(
@@ -74,4 +74,4 @@ def walk_map(scene: Scene) -> None:
         )
 
 
-draw(HERE.get())
+page(draw)

@@ -11,7 +11,7 @@ from core.specs import MIXER_WORDS
 from core.taps import SwitchOff
 from core.tokens import visible
 from pages.frame import cache, components, parts, state
-from pages.frame.scene import HERE, Scene, fitting, title
+from pages.frame.scene import Scene, fitting, page, title
 from pages.frame.words import escape, percent, quoted
 
 SHOWN = 6  # next tokens a model
@@ -120,4 +120,4 @@ def rows(run: Run, plain: Tensor, off: Tensor) -> list[dict[str, object]]:
     ]
 
 
-draw(HERE.get())
+page(draw)

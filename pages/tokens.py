@@ -5,7 +5,7 @@ import streamlit as st
 from core.run import Run
 from core.tokens import Tokenizer, visible
 from pages.frame import parts
-from pages.frame.scene import HERE, Scene, title
+from pages.frame.scene import Scene, page, title
 from pages.frame.words import escape, listed, quoted
 
 
@@ -85,4 +85,4 @@ def table(run: Run) -> None:
     st.caption(f"The next token is predicted from the last one, {escape(visible(last.text))}, id {last.id}.")
 
 
-draw(HERE.get())
+page(draw)

@@ -1,9 +1,12 @@
 """What a page looks at: the view, with the models loaded and the sentence run through each of them."""
 
+import importlib
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.navigation.page import Page as StreamlitPage
 
 from core import TokenwalkError
 from core.catalogue import KNOWN
@@ -64,7 +67,29 @@ class Scene:
         return len(run.tokens) - 1
 
 
-HERE: ContextVar[Scene] = ContextVar("scene")  # set by the frame, read by the page: both run in one thread
+_HERE: ContextVar[Scene | None] = ContextVar("scene", default=None)  # from the frame to the page: one thread runs both
+
+
+def show(page: StreamlitPage, scene: Scene) -> None:
+    """Runs a page's file, which ends in `page(draw)`, with a scene."""
+    token = _HERE.set(scene)
+    try:
+        page.run()
+    finally:
+        _HERE.reset(token)
+
+
+def page(draw: Callable[[Scene], None]) -> None:
+    """The end of each page's file: draws it in the frame.
+
+    A server whose first visitor opens a link to a page runs that page's file alone, since there is a folder called
+    pages: then the frame is fetched, and runs the page again.
+    """
+    scene = _HERE.get()
+    if scene is not None:
+        draw(scene)
+    else:
+        importlib.import_module("app").main()
 
 
 def labels(run: Run) -> list[str]:
