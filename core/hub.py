@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx2
-from huggingface_hub import constants, hf_hub_download
+import httpx2  # the client that huggingface_hub speaks through
+from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
 from huggingface_hub.errors import (
     EntryNotFoundError,
     FileMetadataError,
@@ -95,10 +95,10 @@ def _cached(repo: str, revision: str | None) -> Path | None:
     """The model's folder where every file is in the cache already, else None."""
 
     def get(name: str, at: str | None) -> Path:
-        try:
-            return Path(hf_hub_download(repo, name, revision=at, local_files_only=True))
-        except (LocalEntryNotFoundError, EntryNotFoundError) as error:
-            raise _Missing(name) from error
+        found = try_to_load_from_cache(repo, name, revision=at)
+        if not isinstance(found, str):
+            raise _Missing(name)
+        return Path(found)
 
     try:
         return _files(repo, revision, lambda folder: None, get)
@@ -205,13 +205,13 @@ def _why(error: Exception, repo: str, name: str, revision: str | None) -> tuple[
         return _why(error.__cause__, repo, name, revision)[0], True
     if isinstance(error, FileMetadataError):
         return "What answers at the hub's address is not a model hub: perhaps a sign-in page of this network.", True
-    if status == 401 and not isinstance(error, RepositoryNotFoundError):
-        return f"The hub does not take this app's token for {repo}: check HF_TOKEN.", True
     if isinstance(error, GatedRepoError) or status == 403:
         return (
             f"{repo} is gated: accept its terms on the model's page of the hub, then give this app a token of yours "
             "(HF_TOKEN)."
         ), True
+    if status == 401 and not isinstance(error, RepositoryNotFoundError):
+        return f"The hub does not take this app's token for {repo}: check HF_TOKEN.", True
     if isinstance(error, RevisionNotFoundError):
         return f"{repo} has no revision {revision} on the hub.", True
     if isinstance(error, RepositoryNotFoundError):

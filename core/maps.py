@@ -73,6 +73,6 @@ def tiles(map: Tensor, size: int) -> Tensor:
         return map
     edge = -(-tokens // size)
     padded = F.pad(map, (0, -tokens % edge, 0, -tokens % edge))
-    high, low = (F.max_pool2d(sign * padded.flatten(0, -3).unsqueeze(1), edge).squeeze(1) for sign in (1, -1))
+    high, low = (F.max_pool2d(sign * padded.reshape(-1, 1, *padded.shape[-2:]), edge) for sign in (1, -1))
     furthest = torch.where(high >= low, high, -low)
     return furthest.view(*map.shape[:-2], *furthest.shape[-2:])

@@ -37,7 +37,7 @@ class Token:
     @property
     def visible(self) -> str:
         """The text with each white space or unprintable character as a sign of its own: never empty."""
-        return visible(self.text)
+        return visible(self.text) if self.is_text else self.text
 
 
 def decoded(raw: bytes) -> str | None:
@@ -56,6 +56,11 @@ def visible(text: str) -> str:
         _VISIBLE.get(char) or (char if char.isprintable() or char == "\u200d" else f"⟨U+{ord(char):04X}⟩")
         for char in text
     )
+
+
+def _characters(text: str) -> str:
+    """The text with “?” for a lone surrogate: it is no character, a browser can send one, and no encoder takes it."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _byte_alphabet() -> dict[str, int]:
@@ -103,9 +108,7 @@ class Tokenizer:
         """The text's tokens, with the special tokens that the reference adds. No text gives no token."""
         if not text:
             return []
-        # A lone surrogate is no character: a browser can send one, and no encoder takes it.
-        ids = self.fast.encode(text.encode("utf-8", "replace").decode("utf-8")).ids
-        return self.tokens(ids)
+        return self.tokens(self.fast.encode(_characters(text)).ids)
 
     def tokens(self, ids: Iterable[int]) -> list[Token]:
         return [Token(i, self.bytes(i), i in self.special) for i in ids]
@@ -119,7 +122,7 @@ class Tokenizer:
 
         Raises TokenwalkError for an empty word.
         """
-        ids = self.fast.encode(word, add_special_tokens=False).ids
+        ids = self.fast.encode(_characters(word), add_special_tokens=False).ids
         if not ids:
             raise TokenwalkError("The word is empty: give one, with its leading space where it has one.")
         return ids[0]

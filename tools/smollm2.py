@@ -111,7 +111,7 @@ def tokenizer(fields: dict[str, Any]) -> Tokenizer:
 
 
 def convert(source: Path, target: Path) -> None:
-    """Writes the model folder; a run that is cut leaves nothing half-made behind."""
+    """Writes the model folder, all at once: a run that is cut leaves nothing half-made in its place."""
     reader = GGUFReader(source)
     fields = {name: field.contents() for name, field in reader.fields.items()}
     config = settings(fields)
@@ -121,9 +121,12 @@ def convert(source: Path, target: Path) -> None:
         save_file(tensors(reader, config), made / "model.safetensors", metadata={"format": "pt"})
         tokenizer(fields).save(str(made / "tokenizer.json"))
         (made / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
-        if not target.exists():
+        made.chmod(0o755)  # for another user's app too: what a build as root made
+        for file in made.iterdir():
+            file.chmod(0o644)
+        if not (target / "config.json").is_file():  # else another run was first
+            shutil.rmtree(target, ignore_errors=True)
             os.replace(made, target)
-        os.chmod(target, 0o755)
     finally:
         shutil.rmtree(made, ignore_errors=True)
 

@@ -195,10 +195,10 @@ class Qwen35(Model):
         q, k = (l2_norm(split_heads(x, self.key_dim)).repeat_interleave(share, dim=1) for x in (q, k))
         q = tap("deltanet.query", q * self.key_dim**-0.5)  # (batch, value head, token, key_dim)
         k, v = tap("deltanet.key", k), tap("deltanet.value", split_heads(v, self.value_dim))
-        beta = tap("deltanet.beta", b.sigmoid().transpose(1, 2))  # (batch, value head, token)
         log_alpha = (-torch.exp(w["linear_attn.A_log"]) * F.softplus(a + w["linear_attn.dt_bias"])).transpose(1, 2)
         if tap.wants("deltanet.alpha"):
             tap("deltanet.alpha", log_alpha.exp())
+        beta = tap("deltanet.beta", b.sigmoid().transpose(1, 2))  # (batch, value head, token)
         if tap.wants("deltanet.map"):
             heads = tap.heads("deltanet.map", self.value_heads)
             tap("deltanet.map", gated_delta_map(q[:, heads], k[:, heads], log_alpha[:, heads], beta[:, heads]))

@@ -1,0 +1,217 @@
+"""Each page's computed sentence against a direct computation, and what a page says to every kind of input."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from core.catalogue import KNOWN
+from core.maps import maps
+from core.model import Model
+from pages.frame.state import PROMPT
+from tests import toy_repos
+from tests.hub_server import Hub
+
+APP = str(Path(__file__).parents[2] / "app.py")
+PAGES = ["start", "tokens", "mixing", "logit_lens", "switch_off"]
+TO = 17  # the last token of the sentence
+
+
+@pytest.fixture(autouse=True)
+def _packaged_model(smollm2_path: Path) -> None:
+    """SmolLM2 lies where the app looks for it."""
+
+
+def walk(page: str, **query: str) -> AppTest:
+    at = AppTest.from_file(APP, default_timeout=120)
+    for name, value in query.items():
+        at.query_params[name] = value
+    if page != "start":
+        at.switch_page(f"pages/{page}.py")
+    at.run()
+    assert not at.exception, at.exception
+    return at
+
+
+def plain(at: AppTest) -> list[str]:
+    """The page's paragraphs as a reader sees them."""
+    return [re.sub(r"\\(.)", r"\1", element.value).replace("**", "") for element in at.markdown]
+
+
+def test_start_says_the_two_likeliest_words(smollm2: Model) -> None:
+    first, second = smollm2.run(PROMPT).top(2)
+    assert (first.text, second.text) == (" Alice", " the")
+    assert plain(walk("start"))[0] == (
+        f"SmolLM2 135M goes on with “␣Alice” at {100 * first.p:.0f} %; next comes “␣the” at {100 * second.p:.1f} %."
+    )
+
+
+def test_tokens_counts_characters_bytes_and_tokens(smollm2: Model) -> None:
+    text = "안녕하세요"
+    said = plain(walk("tokens", text=text))[0]
+    tokens = smollm2.tokenizer.encode(text)
+    parts = sum(not token.is_text for token in tokens)
+    assert said.startswith(f"SmolLM2 135M cuts 5 characters (15 bytes) into {len(tokens)} tokens")
+    assert f" {parts} of them are no whole character and are shown as bytes." in said
+
+
+def test_tokens_says_what_became_of_a_typed_special_token() -> None:
+    assert "`<|endoftext|>`: one special token each" in plain(walk("tokens", text="a<|endoftext|>b"))[0]
+
+
+def test_mixing_says_what_the_focus_reads_most(smollm2: Model) -> None:
+    run = smollm2.run(PROMPT, record=["attention.pattern:22"])
+    row = run.values["attention.pattern"][22][7, TO]
+    most, second = row.topk(2).indices.tolist()
+    said = plain(walk("mixing", layer="22", head="7"))[0]
+    assert said == (
+        f"In layer 22 of SmolLM2 135M (attention), in head 7, “␣to” (position 17) takes {100 * row[most]:.0f} % from "
+        f"“{run.tokens[most].visible}” (position {most}) and {100 * row[second]:.0f} % from "
+        f"“{run.tokens[second].visible}” (position {second})."
+    )
+
+
+def test_mixing_opens_where_the_focus_reads_most_from_the_target(smollm2: Model) -> None:
+    run = smollm2.run(PROMPT, record=["residual.before"])
+    alice = run.pieces.index(" Alice")
+    weights = torch.stack([maps(run, layer, range(9))[:, TO, alice] for layer in range(30)])
+    layer, head = divmod(int(weights.argmax()), 9)
+    said = plain(walk("mixing"))[0]
+    assert said.startswith(f"In layer {layer} of SmolLM2 135M (attention), in head {head}, “␣to” (position 17) takes")
+
+
+def test_the_lens_says_from_which_layer_on_the_target_leads(smollm2: Model) -> None:
+    run = smollm2.run(PROMPT, record=["residual.after"])
+    tops = [smollm2.unembed(run.values["residual.after"][layer][None, -1:])[0, 0] for layer in range(30)]
+    target = int(tops[-1].argmax())
+    lead = next(at for at in range(30) if all(int(logits.argmax()) == target for logits in tops[at:]))
+    before = tops[lead - 1].softmax(-1)
+    word = smollm2.tokenizer.text(int(before.argmax())).replace(" ", "␣")
+    assert plain(walk("logit_lens"))[0] == (
+        f"In SmolLM2 135M, “␣Alice” is on top from layer {lead} of 30 on, and ends at 81 %. Just before, after layer "
+        f"{lead - 1}, it would say “{word}” ({100 * float(before.max()):.0f} %)."
+    )
+
+
+def test_a_target_that_never_leads_is_said_to(smollm2: Model) -> None:
+    said = plain(walk("logit_lens", target=" zebra"))[0]
+    assert "“␣z” is never on top" in said or "“␣zebra” is never on top" in said
+
+
+def test_switch_off_says_before_and_after(smollm2: Model) -> None:
+    off = smollm2.run(PROMPT, off=["mixer:0"])
+    alice = smollm2.tokenizer.first(" Alice")
+    best = off.top(1)[0]
+    said = plain(walk("switch_off", off="mixer:0"))[0]
+    assert said.startswith("SmolLM2 135M: with this off, “␣Alice” goes from 81 % to ")
+    after = float(off.probabilities()[alice])
+    assert ("less than 0.1 %" if after < 0.001 else f"{100 * after:.1f} %") in said
+    assert best.id == alice or f"on top is “{best.text.replace(' ', '␣')}”" in said
+
+
+def test_switch_off_says_that_nothing_is_off() -> None:
+    assert plain(walk("switch_off"))[0] == "SmolLM2 135M: nothing is switched off. “␣Alice” is at 81 %."
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_is_off_is_named_on_every_page(page: str) -> None:
+    warnings = [element.value for element in walk(page, off="mixer:3,mamba2:0").warning]
+    assert len(warnings) == 1
+    assert "Switched off in SmolLM2 135M: `mixer:3`." in warnings[0]
+    assert "switches nothing off" in warnings[0]
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "text",
+    [
+        " ",
+        "a",
+        "the the the the",
+        "line one\nline two\t  x",
+        "🤗",
+        "</script><b>x $a$ and $b$ *a* _b_ [c](d) `e` a<b<c",
+        "<|endoftext|>",
+        "在一个没有空格的句子里模型看到的是一个一个的词元而不是字母所以长度的限制应该数词元而不是数单词或者空格",
+    ],
+    ids=["space", "letter", "equal", "lines", "emoji", "markup", "special", "chinese"],
+)
+def test_every_page_takes_every_text(page: str, text: str) -> None:
+    at = walk(page, text=text)
+    assert not at.error
+    assert plain(at)[0].startswith(("SmolLM2 135M", "In "))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_text_gets_one_sentence(page: str) -> None:
+    at = walk(page, text="")
+    assert [element.value for element in at.info] == ["There is no text yet: type a sentence in the sidebar."]
+    assert not at.markdown
+
+
+def test_a_text_that_is_too_long_gets_one_sentence() -> None:
+    at = walk("start")
+    at.text_area[0].set_value("word " * 5000).run()
+    assert [element.value for element in at.warning] == ["The text is 5,001 tokens long; this app walks up to 2,048\\."]
+    assert not at.exception
+
+
+def test_start_over_brings_everything_back() -> None:
+    at = walk("start", text="The capital of France is", off="mixer:3", target=" Paris", layer="2")
+    at.sidebar.button[0].click().run()
+    assert plain(at)[0].startswith("SmolLM2 135M goes on with “␣Alice” at 81 %")
+    assert not at.warning
+
+
+def test_a_new_sentence_moves_the_focus_to_its_end() -> None:
+    at = walk("start", focus="2")
+    assert at.sidebar.selectbox[0].value == 2
+    at.text_area[0].set_value("The capital of France is").run()
+    assert at.sidebar.selectbox[0].value == 4
+    assert plain(at)[0].startswith("SmolLM2 135M goes on with “␣Paris” at 77 %")
+
+
+def test_the_view_is_in_the_url() -> None:
+    at = walk("mixing", layer="22", head="7", focus="9", off="ffn:1", target=" Bob")
+    assert {name: at.query_params[name] for name in ("layer", "head", "focus", "off", "target", "text")} == {
+        "layer": "22",
+        "head": "7",
+        "focus": "9",
+        "off": "ffn:1",
+        "target": " Bob",
+        "text": PROMPT,
+    }
+
+
+def test_the_same_text_after_a_switch_on_and_off_is_the_same(smollm2: Model) -> None:
+    at = walk("start")
+    before = plain(at)[0]
+    at.sidebar.multiselect[1].set_value(["mixer:0"]).run()
+    between = plain(at)[0]
+    at.sidebar.multiselect[1].set_value([]).run()
+    assert between != before
+    assert plain(at)[0] == before
+
+
+def test_a_hub_out_of_reach_costs_one_sentence_and_the_other_models_go_on(
+    no_hub: str, smollm2_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKENWALK_CACHE", str(smollm2_path.parent))
+    at = walk("start", models="smollm2-135m,gpt2")
+    assert [re.sub(r"\\(.)", r"\1", element.value) for element in at.error] == [
+        "GPT-2 124M is not here: The model hub can't be reached, and openai-community/gpt2 has not been downloaded "
+        "before."
+    ]
+    assert plain(at)[0].startswith("SmolLM2 135M goes on with “␣Alice” at 81 %")
+
+
+def test_a_gated_model_says_what_to_do(hub: Hub, smollm2_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKENWALK_CACHE", str(smollm2_path.parent))
+    known = KNOWN["gemma-3-270m"]
+    hub.repos[known.repo] = toy_repos.gemma3().repo(known.revision or "", gated=True)
+    at = walk("start", models="smollm2-135m,gemma-3-270m")
+    assert "accept its terms" in at.error[0].value
+    assert "HF\\_TOKEN" in at.error[0].value
+    assert plain(at)[0].startswith("SmolLM2 135M goes on with")
