@@ -9,7 +9,7 @@ from core.specs import GRAMMAR
 from core.tokens import visible
 from pages.frame import cache, scene, state, walk
 
-LOGO = str(pathlib.Path(__file__).parent / "assets" / "logo.svg")
+ASSETS = pathlib.Path(__file__).parent / "assets"
 OWN_CHOICE = "the model’s own first choice"
 
 
@@ -92,13 +92,13 @@ def switches(off: tuple[str, ...]) -> None:
 
 def style() -> None:
     """The little that the theme has no setting for."""
-    st.html(pathlib.Path(__file__).parent / "assets" / "frame.css")
-    st.logo(LOGO, size="large")
+    st.html(ASSETS / "frame.css")
+    st.logo(str(ASSETS / "logo.svg"), size="large")
 
 
 def main() -> None:
     """One run of the app: the frame, then the page."""
-    st.set_page_config("Tokenwalk", page_icon=":material/footprint:", layout="wide")
+    st.set_page_config("Tokenwalk", page_icon=str(ASSETS / "icon.png"), layout="wide")
     style()
     cache.use_all_cores()
     page = st.navigation(walk.pages())
@@ -106,8 +106,7 @@ def main() -> None:
     with st.sidebar:
         sentence()
     st.query_params.from_dict(state.view().as_query())
-    with st.spinner("Running the sentence through the models …", show_time=True):
-        seen = scene.current()
+    seen = scene.current()
     with st.sidebar:
         follow(seen)
         switches(seen.view.off)

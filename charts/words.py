@@ -8,6 +8,7 @@ import altair as alt
 from charts.theme import model_colours, palette, probability_colour
 
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart
+GRID_AROUND = 170  # pixels of labels, titles and legend, which the height includes
 GRID_WIDTH = 900  # pixels, where the words leave room for it
 GRID_CELL = 44, 64  # pixels a cell, least and most: a short word fits
 
@@ -133,7 +134,7 @@ def lens_grid(
     if focus is not None:
         column = alt.Chart(alt.Data(values=[{"c": labels[focus]}])).encode(x="c:N")
         marks.append(column.mark_rect(fillOpacity=0, stroke=tones.accent, strokeWidth=2))
-    return alt.layer(cells, text, *marks).properties(width=cell * len(labels), height=22 * len(words))
+    return alt.layer(cells, text, *marks).properties(width=cell * len(labels), height=22 * len(words) + GRID_AROUND)
 
 
 def before_after(rows: Sequence[tuple[str, float, float]], *, dark: bool) -> Chart:
@@ -162,7 +163,7 @@ def before_after(rows: Sequence[tuple[str, float, float]], *, dark: bool) -> Cha
                 "run:N",
                 title=None,
                 scale=alt.Scale(domain=["as trained", "switched off"], range=[probability_colour(dark), tones.off]),
-                legend=alt.Legend(orient="top"),
+                legend=alt.Legend(orient="top", direction="vertical"),
             ),
             tooltip=[
                 alt.Tooltip("word:N", title="place, token"),

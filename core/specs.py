@@ -105,6 +105,40 @@ def parse_switches(specs: tuple[str, ...] | list[str], shape: Shape) -> Switches
     )
 
 
+def turned_over(specs: list[str], spec: str, shape: Shape) -> list[str]:
+    """The specs with one part switched off, or on again where it is off, whichever of them it was that named it.
+
+    A spec that names more than the part gives way to one for each of its other parts; those for other models stay.
+    """
+    part = _parts(spec, shape)
+    if not part <= set().union(*(_parts(each, shape) for each in specs)):
+        return [*specs, spec]
+    kept: list[str] = []
+    for each in specs:
+        named = _parts(each, shape)
+        kept += [each] if not named & part else sorted(named - part, key=_order)
+    return list(dict.fromkeys(kept))
+
+
+def _parts(spec: str, shape: Shape) -> set[str]:
+    """The single parts that a spec names, each as a spec; none where it does not fit the model."""
+    try:
+        named = parse_switches([spec], shape)
+    except TokenwalkError:
+        return set()
+    return {
+        *(f"mixer:{layer}" for layer in named.mixers),
+        *(f"ffn:{layer}" for layer in named.ffns),
+        *(f"head:{layer}.{head}" for layer, head in named.heads),
+        *(f"neuron:{layer}.{neuron}" for layer, neuron in named.neurons),
+    }
+
+
+def _order(spec: str) -> tuple[str, list[int]]:
+    word, _, rest = spec.partition(":")
+    return word, [int(number) for number in rest.split(".")]
+
+
 def _mixer_layers(word: str, rest: str, shape: Shape, spec: str) -> list[int]:
     named = parse_layers(rest, shape.layers, spec)
     chosen = [layer for layer in named if shape.mixers[layer] in MIXER_WORDS[word]]

@@ -61,35 +61,42 @@ def draw(scene: Scene) -> None:
 
 def board(scene: Scene) -> None:
     """The switches: kinds of mixer, each layer's mixer and FFN, the heads of the layer in hand."""
-    model, off = scene.model, set(scene.view.off)
+    model, layer = scene.model, scene.layer
+    off = model.switches(fitting(model, scene.view.off))
     st.caption(f"{escape(title(model))}: a click switches a part off, another one on again")
     with st.container(horizontal=True):
         for word, label in WHOLE.items():
-            if any(mixer in MIXER_WORDS[word] for mixer in model.mixers):
-                spec = f"{word}:*"
-                kind = "primary" if spec in off else "secondary"
-                st.button(label, key=f"kind {word}", type=kind, on_click=state.turn_over, args=(spec,))
-        st.button(
-            "everything on", icon=":material/toggle_on:", disabled=not off, on_click=state.put, kwargs={"off": []}
-        )
+            named = {at for at, mixer in enumerate(model.mixers) if mixer in MIXER_WORDS[word]}
+            if named:
+                kind = "primary" if named <= off.mixers else "secondary"
+                args = (f"{word}:*", model.shape)
+                st.button(label, key=f"kind {word}", type=kind, on_click=state.turn_over, args=args)
+        everything = {"disabled": not scene.view.off, "on_click": state.put, "kwargs": {"off": []}}
+        st.button("everything on", icon=":material/toggle_on:", **everything)
+    colour = MIXER_COLOURS[scene.mixer]
     mixers = [
-        cell(f"mixer:{i}", str(i), MIXER_COLOURS[kind], off, f"the mixer of layer {i} ({parts.KIND_NAMES[kind]})")
-        for i, kind in enumerate(model.mixers)
+        cell(
+            f"mixer:{at}", at, MIXER_COLOURS[kind], at in off.mixers, f"mixer of layer {at} ({parts.KIND_NAMES[kind]})"
+        )
+        for at, kind in enumerate(model.mixers)
     ]
-    ffns = [cell(f"ffn:{i}", str(i), FFN_COLOUR, off, f"the FFN of layer {i}") for i in range(model.layers)]
+    ffns = [cell(f"ffn:{at}", at, FFN_COLOUR, at in off.ffns, f"FFN of layer {at}") for at in range(model.layers)]
     heads = [
-        cell(f"head:{scene.layer}.{i}", str(i), MIXER_COLOURS[scene.mixer], off, f"head {i} of layer {scene.layer}")
-        for i in range(model.heads(scene.layer))
+        cell(f"head:{layer}.{head}", head, colour, (layer, head) in off.heads, f"head {head} of layer {layer}")
+        for head in range(model.heads(layer))
     ]
-    rows = [("mixers", mixers), ("FFNs", ffns), (f"heads of {scene.layer}", heads)]
-    components.switchboard("board", [{"label": label, "cells": cells} for label, cells in rows], state.turn_over)
+    rows = [("mixers", mixers), ("FFNs", ffns), (f"heads of {layer}", heads)]
+    components.switchboard(
+        "board",
+        [{"label": label, "cells": cells} for label, cells in rows],
+        lambda spec: state.turn_over(spec, model.shape),
+    )
 
 
-def cell(spec: str, label: str, colour: str, off: set[str], what: str) -> dict[str, object]:
+def cell(spec: str, number: int, colour: str, off: bool, what: str) -> dict[str, object]:
     """One switch of the board."""
-    gone = spec in off
-    title = f"{what}: {'off; a click switches it on' if gone else 'on; a click switches it off'}"
-    return {"spec": spec, "label": label, "colour": colour, "off": gone, "title": title}
+    name = f"{what}: {'off; a click switches it on' if off else 'on; a click switches it off'}"
+    return {"spec": spec, "label": str(number), "colour": colour, "off": off, "title": name}
 
 
 def shown(plain: Tensor, off: Tensor) -> list[int]:

@@ -66,7 +66,7 @@ def _failures() -> dict[str, tuple[str, float]]:
     return {}
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+@st.cache_resource(max_entries=4, show_spinner="Reading the weights …")
 def _load(name: str, folder: str) -> Model:
     _, card = weights.find(name)
     return weights.load_folder(Path(folder), card)
@@ -77,7 +77,7 @@ def run(model: Model, text: str, off: tuple[str, ...] = ()) -> Run:
     return _run(model.card.name, model.card.source, text, off, model)
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
+@st.cache_resource(max_entries=16, show_spinner="Running the sentence through the model …")
 def _run(name: str, source: str, text: str, off: tuple[str, ...], _model: Model) -> Run:
     with _SLOTS:
         tokens = len(_model.tokenizer.encode(text))
@@ -95,7 +95,7 @@ def thumbnails(run: Run, layer: int) -> Tensor:
     return _thumbnails(_key(run), layer, run)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@st.cache_resource(max_entries=64, show_spinner="Drawing every head’s map …")
 def _thumbnails(key: tuple[str, str, str, tuple[str, ...]], layer: int, _run: Run) -> Tensor:
     with _SLOTS:
         return small_maps(_run, layer, THUMBNAIL)
@@ -106,7 +106,7 @@ def head_map(run: Run, layer: int, head: int) -> Tensor:
     return _head_map(_key(run), layer, head, run)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@st.cache_resource(max_entries=16, show_spinner="Building the map …")
 def _head_map(key: tuple[str, str, str, tuple[str, ...]], layer: int, head: int, _run: Run) -> Tensor:
     with _SLOTS:
         return mean_map(_run, layer) if head == MEAN else maps(_run, layer, [head])[0]
@@ -117,7 +117,7 @@ def reader(run: Run, position: int, wanted: tuple[int, ...]) -> Reader | None:
     return _reader(_key(run), position, wanted, run)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@st.cache_resource(max_entries=64, show_spinner="Looking through every head …")
 def _reader(
     key: tuple[str, str, str, tuple[str, ...]], position: int, wanted: tuple[int, ...], _run: Run
 ) -> Reader | None:
@@ -130,7 +130,7 @@ def logit_lens(run: Run, target: int, positions: tuple[int, ...]) -> Lens:
     return _lens(_key(run), target, positions, run)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@st.cache_resource(max_entries=64, show_spinner="Reading the stream after every layer …")
 def _lens(key: tuple[str, str, str, tuple[str, ...]], target: int, positions: tuple[int, ...], _run: Run) -> Lens:
     with _SLOTS:
         return lens(_run, target, positions)
@@ -141,7 +141,7 @@ def with_switches(plain: Run, off: tuple[str, ...]) -> Tensor:
     return _with_switches(_key(plain), off, plain)
 
 
-@st.cache_resource(max_entries=128, show_spinner=False)
+@st.cache_resource(max_entries=128, show_spinner="Running with parts switched off …")
 def _with_switches(key: tuple[str, str, str, tuple[str, ...]], off: tuple[str, ...], _run: Run) -> Tensor:
     with _SLOTS:
         return switched(_run, [_run.model.switches(off)])[0].softmax(-1)

@@ -91,18 +91,20 @@ def off_in(model: Model, off: Sequence[str], layer: int) -> list[str]:
 
 
 def switched_off(scene: Scene) -> None:
-    """Names what is off, on every page, and what of it does not fit a model."""
+    """Names what is off, on every page, and in which of the models."""
     if not scene.view.off:
         return
     lines = []
-    for run in scene.runs:
-        reasons = {spec: refusal(run.model, spec) for spec in scene.view.off}
-        fits = [f"`{escape_code(spec)}`" for spec, reason in reasons.items() if reason is None]
+    for spec in scene.view.off:
+        reasons = {title(run.model): refusal(run.model, spec) for run in scene.runs}
+        fits = [escape(name) for name, reason in reasons.items() if reason is None]
         if fits:
-            lines.append(f"Switched off in {escape(title(run.model))}: {listed(fits)}.")
-            if "mixer.bias" in {site.name for site in run.model.sites}:
-                lines[-1] += " The bias of an output projection stays."
-        lines += [f"{escape(title(run.model))}: {escape(reason)}" for reason in reasons.values() if reason]
+            rest = "; the others have no such part" if len(fits) < len(reasons) else ""
+            lines.append(f"`{escape_code(spec)}` is switched off in {listed(fits)}{rest}.")
+        else:
+            lines += [escape(reason) for reason in dict.fromkeys(reasons.values()) if reason]
+    if any(site.name == "mixer.bias" for run in scene.runs if run.off for site in run.model.sites):
+        lines.append("In GPT-2 the bias of a switched-off output projection stays.")
     st.warning("\n\n".join(lines), icon=":material/toggle_off:")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import streamlit as st
 
 from core.catalogue import KNOWN, SMOLLM2
+from core.specs import Shape, turned_over
 
 PROMPT = "In the morning, Alice gave Bob a book. Later, Bob gave the book back to"
 MOST_MODELS = 4
@@ -107,7 +108,6 @@ def put(**values: Any) -> None:
     st.session_state.update(values)
 
 
-def turn_over(spec: str) -> None:
-    """Switches a part off, or on again."""
-    off: list[str] = list(st.session_state["off"])
-    put(off=[each for each in off if each != spec] if spec in off else [*off, spec])
+def turn_over(spec: str, shape: Shape) -> None:
+    """Switches a part of a model of this shape off, or on again."""
+    put(off=turned_over(list(st.session_state["off"]), spec, shape))

@@ -60,7 +60,7 @@ def test_a_click_on_the_strip_picks_the_layer_and_one_on_a_map_the_head(visitor:
 
 def test_a_link_gives_the_same_view_to_somebody_else(visitor: Visitor, second_visitor: Visitor) -> None:
     visitor.open("logit_lens", text="The capital of France is", target=" Paris", off="mixer:3", layer="9", focus="3")
-    visitor.says("Switched off in SmolLM2 135M: mixer:3.")
+    visitor.says("mixer:3 is switched off in SmolLM2 135M.")
     second_visitor.page.goto(visitor.settled().page.url)
     for each in (visitor, second_visitor):
         each.settled().says("Next step: Switch off.")
