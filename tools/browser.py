@@ -1,6 +1,6 @@
 """A Chromium for the browser tests: one that is there, else Debian's where it may be installed, else Playwright's own.
 
-    python -m tools.browser        sees to one and prints its path
+python -m tools.browser        sees to one and prints its path
 """
 
 import os
