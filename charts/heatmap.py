@@ -5,9 +5,8 @@ from typing import Any
 
 import altair as alt
 
-from charts.theme import palette, scale_colours
+from charts.theme import Chart, palette, scale_colours
 
-Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 Rows = Sequence[Sequence[float]]
 LABELS_UP_TO = 40  # tokens: past that the labels would lie on each other
 AROUND = 150  # pixels of legend, title and labels, which the height includes

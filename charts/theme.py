@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import altair as alt
 
+Chart = alt.Chart | alt.LayerChart | alt.FacetChart
+
 # core.specs names the kinds; a chart knows them as words only.
 MIXER_COLOURS = {
     "attention": "#3b6fd4",

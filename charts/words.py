@@ -5,9 +5,8 @@ from typing import Any
 
 import altair as alt
 
-from charts.theme import model_colours, palette, probability_colour
+from charts.theme import Chart, model_colours, palette, probability_colour
 
-Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 GRID_AROUND = 170  # pixels of labels, titles and legend, which the height includes
 GRID_WIDTH = 900  # pixels, where the words leave room for it
 GRID_CELL = 44, 64  # pixels a cell, least and most: a short word fits

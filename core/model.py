@@ -42,6 +42,7 @@ class Model(ABC):
     """
 
     model_types: ClassVar[tuple[str, ...]]  # of config.json
+    norm: ClassVar[str] = "RMSNorm"  # of the stream, before each half of a layer
 
     # Set by `read`.
     width: int
@@ -49,6 +50,7 @@ class Model(ABC):
     context: int  # tokens that it was made for; `check_length` holds a text to it
     mixers: tuple[str, ...]  # each layer's kind, a constant of core.specs
     neurons: int  # in each layer's FFN
+    eps: float  # of the norm
     tied: bool  # whether the unembedding is the embedding table
 
     # Set by `attach`.
@@ -105,6 +107,10 @@ class Model(ABC):
     @property
     def layers(self) -> int:
         return len(self.mixers)
+
+    def table(self) -> Tensor:
+        """The embedding table, (vocabulary, width), as the file has it."""
+        return self.weights.outside[self.layout.row_tables[0]]
 
     def forward(self, ids: Tensor, tap: Tap = PLAIN) -> Tensor:
         """ids (batch, token) -> the stream after the last layer, for `unembed` to read where it is wanted."""

@@ -22,6 +22,7 @@ from core.taps import PLAIN, Site, Tap
 
 class GPT2(Model):
     model_types = ("gpt2",)
+    norm = "LayerNorm"
 
     head_count: int
 

@@ -15,12 +15,14 @@ from torch import Tensor
 
 from core import TokenwalkError, hub, weights
 from core.ablation import switched
+from core.embedding import Neighbour, nearest
 from core.errors import Unreachable
 from core.heads import Reader, strongest_reader
 from core.lens import Lens, lens
 from core.maps import maps, mean_map, small_maps
 from core.model import Model
 from core.run import Run
+from core.stream import Growth, growth
 
 MOST_TOKENS = 2048  # of a text that the app walks: more would take minutes a page
 THUMBNAIL = 64  # tiles along a small map's edge
@@ -83,7 +85,35 @@ def _run(name: str, source: str, text: str, off: tuple[str, ...], _model: Model)
         tokens = len(_model.tokenizer.encode(text))
         if tokens > MOST_TOKENS:
             raise TokenwalkError(f"The text is {tokens:,} tokens long; this app walks up to {MOST_TOKENS:,}.")
-        return _model.run(text, record=["residual.before", "residual.after"], off=off)
+        return _model.run(text, record=recorded(_model), off=off)
+
+
+def recorded(model: Model) -> list[str]:
+    """What every run of the app keeps: the stream around each layer, and what it starts from."""
+    outside = [site.name for site in model.sites if site.name.startswith("embedding")]
+    return ["residual.before", "residual.after", *outside]
+
+
+def neighbours(model: Model, id: int, k: int) -> list[Neighbour]:
+    """The tokens whose embedding rows point most nearly the same way."""
+    return _neighbours(model.card.name, model.card.source, id, k, model)
+
+
+@st.cache_resource(max_entries=256, show_spinner="Comparing with every row of the table …")
+def _neighbours(name: str, source: str, id: int, k: int, _model: Model) -> list[Neighbour]:
+    with _SLOTS:
+        return nearest(_model, id, k)
+
+
+def stream_growth(run: Run) -> Growth:
+    """How the stream grows, layer by layer."""
+    return _growth(_key(run), run)
+
+
+@st.cache_resource(max_entries=32, show_spinner="Measuring every layer …")
+def _growth(key: tuple[str, str, str, tuple[str, ...]], _run: Run) -> Growth:
+    with _SLOTS:
+        return growth(_run)
 
 
 def _key(run: Run) -> tuple[str, str, str, tuple[str, ...]]:

@@ -18,7 +18,10 @@ class Step:
 STEPS = (
     Step("start", "Start", ":material/flag:", "What does each model say comes next?"),
     Step("tokens", "Tokens", ":material/content_cut:", "What does the model see instead of letters?"),
+    Step("embedding", "Embedding", ":material/view_column:", "What does a token become?"),
+    Step("norm", "Norm", ":material/balance:", "What does a layer do before it reads?"),
     Step("mixing", "Mixing", ":material/grid_on:", "Which earlier tokens does each token read?"),
+    Step("add_back", "Add back", ":material/add_circle:", "What does each half of a layer add?"),
     Step("logit_lens", "Logit lens", ":material/layers:", "After which layer is the answer there?"),
     Step("switch_off", "Switch off", ":material/toggle_off:", "Which part does the answer depend on?"),
 )

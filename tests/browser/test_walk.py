@@ -6,9 +6,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from pages.frame.state import PROMPT
+from pages.frame.walk import STEPS
 from tests.browser.conftest import MAIN, PATIENCE, Visitor
 
-PAGES = ["", "tokens", "mixing", "logit_lens", "switch_off"]
+PAGES = ["", *(step.path for step in STEPS[1:])]
 EVERY_KIND = "gpt2,granite-4.0-h-350m-base,gemma-3-270m,qwen3.5-0.8b"
 
 
@@ -27,9 +28,9 @@ def test_a_visitor_types_a_sentence_and_reads_the_answer_from_the_picture(visito
 
 def test_the_walk_goes_on_page_by_page(visitor: Visitor) -> None:
     visitor.open()
-    for step in ("Tokens", "Mixing", "Logit lens", "Switch off"):
-        visitor.page.get_by_role("link", name=f"Next step: {step}").click()
-        visitor.page.wait_for_url(f"**/{step.lower().replace(' ', '_')}?**")
+    for step in STEPS[1:]:
+        visitor.page.get_by_role("link", name=f"Next step: {step.title}").click()
+        visitor.page.wait_for_url(f"**/{step.path}?**")
         visitor.settled()
         assert "".join(visitor.chips()) == PROMPT.replace(" ", "␣")
     visitor.page.get_by_role("link", name="Back to the start").click()

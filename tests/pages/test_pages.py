@@ -8,14 +8,16 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from core.catalogue import KNOWN
+from core.embedding import nearest
 from core.maps import maps
 from core.model import Model
 from pages.frame.state import PROMPT
+from pages.frame.walk import STEPS
 from tests import toy_repos
 from tests.hub_server import Hub
 
 APP = str(Path(__file__).parents[2] / "app.py")
-PAGES = ["start", "tokens", "mixing", "logit_lens", "switch_off"]
+PAGES = [step.path for step in STEPS]
 TO = 17  # the last token of the sentence
 
 
@@ -59,6 +61,46 @@ def test_tokens_counts_characters_bytes_and_tokens(smollm2: Model) -> None:
 
 def test_tokens_says_what_became_of_a_typed_special_token() -> None:
     assert "`<|endoftext|>`: one special token each" in plain(walk("tokens", text="a<|endoftext|>b"))[0]
+
+
+def test_embedding_says_the_row_and_its_nearest(smollm2: Model) -> None:
+    to = smollm2.tokenizer.first(" to")
+    at = walk("embedding")
+    near = nearest(smollm2, to, 1)[0]
+    assert plain(at)[0] == (
+        f"SmolLM2 135M looks “␣to” up in row {to} of its table: 576 numbers, of length "
+        f"{float(smollm2.table()[to].norm()):.2f}."
+    )
+    assert plain(at)[1].startswith(
+        f"The rows that point most nearly the same way, with their cosine: “{near.text.replace(' ', '␣')}” "
+        f"({near.cosine:.2f})"
+    )
+
+
+def test_norm_says_the_root_mean_square_before_and_after(smollm2: Model) -> None:
+    run = smollm2.run(PROMPT, record=["residual.before:5", "mixer.input:5"])
+    before, after = (float(run.values[site][5][TO].pow(2).mean().sqrt()) for site in ("residual.before", "mixer.input"))
+    mean = float(run.values["residual.before"][5][TO].mean())
+    assert plain(walk("norm", layer="5"))[0] == (
+        f"Before layer 5 of SmolLM2 135M, “␣to” has a root mean square of {before:.3g} (mean {mean:.2g}); RMSNorm "
+        f"takes it to 1, and its learned weight to {after:.3g}."
+    )
+
+
+def test_add_back_says_how_long_the_vector_gets_and_what_adds_most(smollm2: Model) -> None:
+    run = smollm2.run(PROMPT, record=["embedding", "residual.after", "mixer.write", "ffn.write"])
+    after = torch.stack([run.values["residual.after"][layer][TO].norm() for layer in range(30)])
+    adds = {
+        (float(run.values[f"{half}.write"][layer][TO].norm()), name, layer)
+        for half, name in (("mixer", "mixer"), ("ffn", "FFN"))
+        for layer in range(30)
+    }
+    most, half, layer = max(adds)
+    assert plain(walk("add_back"))[0] == (
+        f"In SmolLM2 135M, the vector of “␣to” starts at a length of {float(run.outside['embedding'][TO].norm()):.3g}, "
+        f"is {float(after[0]):.3g} long after layer 0 and longest after layer {int(after.argmax())}: "
+        f"{float(after.max()):.3g}. The largest single addition, {most:.3g} long, is by the {half} of layer {layer}."
+    )
 
 
 def test_mixing_says_what_the_focus_reads_most(smollm2: Model) -> None:
@@ -141,7 +183,7 @@ def test_what_is_off_is_named_on_every_page(page: str) -> None:
 def test_every_page_takes_every_text(page: str, text: str) -> None:
     at = walk(page, text=text)
     assert not at.error
-    assert plain(at)[0].startswith(("SmolLM2 135M", "In "))
+    assert plain(at)[0].startswith(("SmolLM2 135M", "In ", "Before layer "))
 
 
 @pytest.mark.parametrize("page", PAGES)

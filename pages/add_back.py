@@ -1,0 +1,80 @@
+"""Add back: what each half of each layer adds to the stream."""
+
+import streamlit as st
+
+from charts.theme import probability_colour
+from charts.vectors import lengths, token_layers
+from core.run import Run
+from core.stream import Growth, growth
+from pages.frame import cache, parts
+from pages.frame.scene import Scene, page, title
+from pages.frame.words import escape, quoted
+
+MAP_UP_TO = 128  # tokens of the map of all positions
+
+
+def says(run: Run, position: int, seen: Growth) -> str:
+    """How one model's stream grows at the token in focus, in a sentence."""
+    start, after = float(seen.before[0, position]), seen.after[:, position]
+    largest = int(after.argmax())
+    both = {"mixer": seen.mixer[:, position], "FFN": seen.ffn[:, position]}
+    half = max(both, key=lambda name: float(both[name].max()))
+    layer = int(both[half].argmax())
+    word, name = quoted(run.tokens[position].visible), escape(title(run.model))
+    return (
+        f"In **{name}**, the vector of {word} starts at a length of {start:.3g}, is {float(after[0]):.3g} long after "
+        f"layer 0 and longest after layer {largest}: {float(after[largest]):.3g}. The largest single addition, "
+        f"{float(both[half][layer]):.3g} long, is by the {half} of layer {layer}."
+    )
+
+
+def draw(scene: Scene) -> None:
+    seen = cache.stream_growth(scene.run)
+    focus, layer = scene.focus, scene.layer
+    after = seen.after[layer]
+    shares = (after / after.max()).tolist()
+    parts.top(scene, "add_back", shares, f"Tint: length after layer {layer}, as a share of the longest.")
+    for run in scene.runs:
+        st.markdown(says(run, scene.place(run), cache.stream_growth(run)))
+    st.caption(f"{escape(title(scene.model))}, at the token in focus ({escape(scene.labels[focus])}); logarithmic")
+    lines = {
+        "stream after the layer": seen.after[:, focus].tolist(),
+        "what the mixer adds": seen.mixer[:, focus].tolist(),
+        "what the FFN adds": seen.ffn[:, focus].tolist(),
+    }
+    st.altair_chart(lengths(lines, ytitle="length", marked=layer, dark=scene.dark), width="stretch")
+    if len(scene.tokens) <= MAP_UP_TO:
+        st.caption("The length of every token’s vector after each layer")
+        picture = token_layers(
+            seen.after.tolist(), scene.labels, title="length", colour=probability_colour(scene.dark), dark=scene.dark
+        )
+        st.altair_chart(picture, width="stretch")
+    parts.explain(
+        "The stream grows where something is added along it. One token, mostly the first, often becomes far longer "
+        "than the rest: heads with nothing to read park their weight there.",
+        "What the additions say. A long one may be the same for every sentence; a short one may decide the answer.",
+    )
+    parts.code(scene, growth, type(scene.model).block)
+    parts.numbers("add-back", rows(scene, seen))
+    parts.onward(scene, "add_back")
+
+
+def rows(scene: Scene, seen: Growth) -> list[dict[str, object]]:
+    """One row a layer, at the token in focus."""
+    focus = scene.focus
+    return [
+        {
+            "layer": layer,
+            "mixer": mixer,
+            "length before": float(seen.before[layer, focus]),
+            "mixer adds": float(seen.mixer[layer, focus]),
+            "cosine with the stream": float(seen.mixer_cosine[layer, focus]),
+            "FFN adds": float(seen.ffn[layer, focus]),
+            "cosine with the stream (FFN)": float(seen.ffn_cosine[layer, focus]),
+            "length after": float(seen.after[layer, focus]),
+        }
+        for layer, mixer in enumerate(scene.model.mixers)
+    ]
+
+
+page(draw)
