@@ -97,6 +97,24 @@ class Model(ABC):
     def unembed(self, x: Tensor, tap: Tap = PLAIN) -> Tensor:
         """(batch, token, width) -> logits (batch, token, vocabulary)."""
 
+    @abstractmethod
+    def output_matrices(self, layer: int) -> tuple[str, str]:
+        """Names of the matrices through which the layer's mixer and its FFN write to the stream."""
+
+    @abstractmethod
+    def readout(self, token: int) -> tuple[Tensor, Tensor]:
+        """How the final norm's output becomes this token's logit: a direction (width,) and a constant ().
+
+        The logit is direction · (the stream divided by its root mean square, for LayerNorm less its mean) + constant.
+        """
+
+    def write_scale(self, layer: int, half: str, raw: Tensor) -> Tensor:
+        """What a half ("mixer" or "ffn") multiplies its output by before it is added to the stream: like `raw` or ().
+
+        `raw`: (…, width), the product of what its parts hand over and its output matrix.
+        """
+        return raw.new_ones(())
+
     # --- what follows from it --------------------------------------------------------------------------------------
 
     def attach(self, weights: Weights, tokenizer: Tokenizer, card: Card) -> "Model":

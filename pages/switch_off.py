@@ -3,6 +3,7 @@
 import streamlit as st
 from torch import Tensor
 
+from charts.parts import sweep
 from charts.theme import FFN_COLOUR, MIXER_COLOURS
 from charts.words import before_after
 from core.ablation import switched
@@ -47,9 +48,10 @@ def draw(scene: Scene) -> None:
         with column, st.container(border=True):
             st.markdown(f"**{escape(title(result[0].model))}**")
             st.altair_chart(picture(scene, *result), width="stretch")
+    swept(scene)
     parts.explain(
-        "Parts whose absence changes nothing, and the few without which the answer is gone. Early layers often carry "
-        "everything that follows: without layer 0 most models say nonsense.",
+        "Parts whose absence changes nothing, and the few without which the answer is gone: often the first layers, on "
+        "which all the others build, and one or two in the upper half.",
         "That the part holds the answer. What is off is multiplied by 0, and the later layers, which never saw such an "
         "input in training, have to make do: an answer that is lost may be broken, not removed; one that stays may "
         "have a second way.",
@@ -57,6 +59,24 @@ def draw(scene: Scene) -> None:
     parts.code(scene, SwitchOff, switched)
     parts.numbers("switch-off", [row for result in results for row in rows(*result)])
     parts.onward(scene, "switch_off")
+
+
+def swept(scene: Scene) -> None:
+    """Every mixer of the model in hand off in turn, each alone."""
+    run, model = cache.run(scene.model, scene.view.text), scene.model
+    target = scene.target(scene.run)
+    p = cache.sweep(run)
+    own, best = p[:, target], p.argmax(-1).tolist()
+    words = [visible(model.tokenizer.text(i)) for i in best]
+    kept = sum(i == target for i in best)
+    lowest = int(own.argmin())
+    word = quoted(visible(model.tokenizer.text(target)))
+    st.markdown(
+        f"**One mixer off at a time** in {escape(title(model))}: {word} is on top for {kept} of {model.layers}; it is "
+        f"lowest without layer {lowest}, at {percent(float(own[lowest]))}."
+    )
+    plain = float(run.probabilities()[target])
+    st.altair_chart(sweep(model.mixers, own.tolist(), words, plain, dark=scene.dark), width="stretch")
 
 
 def board(scene: Scene) -> None:

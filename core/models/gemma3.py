@@ -13,6 +13,7 @@ By its settings the same file runs models of this family without QK-norm (`use_q
 project's own) and with another rhythm of local and global layers.
 """
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -122,6 +123,19 @@ class Gemma3(Model):
 
     def heads(self, layer: int) -> int:
         return self.head_count
+
+    def output_matrices(self, layer: int) -> tuple[str, str]:
+        return "self_attn.o_proj.weight", "mlp.down_proj.weight"
+
+    def readout(self, token: int) -> tuple[Tensor, Tensor]:
+        w = self.weights.outside
+        row = w["embed_tokens.weight" if self.tied else "lm_head.weight"][token]
+        return (1 + w["norm.weight"]) * row, row.new_zeros(())
+
+    def write_scale(self, layer: int, half: str, raw: Tensor) -> Tensor:
+        name = "post_attention_layernorm" if half == "mixer" else "post_feedforward_layernorm"
+        weight = 1 + self.weights.layers[layer][f"{name}.weight"]
+        return weight * torch.rsqrt(raw.pow(2).mean(-1, keepdim=True) + self.eps)
 
     def embed(self, ids: Tensor, tap: Tap = PLAIN) -> Tensor:
         return tap("embedding", self.weights.outside["embed_tokens.weight"][ids] * self.width**0.5)

@@ -100,6 +100,14 @@ class GPT2(Model):
     def heads(self, layer: int) -> int:
         return self.head_count
 
+    def output_matrices(self, layer: int) -> tuple[str, str]:
+        return "attn.c_proj.weight", "mlp.c_proj.weight"
+
+    def readout(self, token: int) -> tuple[Tensor, Tensor]:
+        w = self.weights.outside
+        row = w["wte.weight" if self.tied else "lm_head.weight"][token]
+        return w["ln_f.weight"] * row, w["ln_f.bias"] @ row
+
     def embed(self, ids: Tensor, tap: Tap = PLAIN) -> Tensor:
         w = self.weights.outside
         token = tap("embedding.token", w["wte.weight"][ids])

@@ -147,6 +147,18 @@ class Granite(Model):
     def heads(self, layer: int) -> int:
         return self.mamba_heads if self.mixers[layer] == MAMBA2 else self.head_count
 
+    def output_matrices(self, layer: int) -> tuple[str, str]:
+        mixer = "mamba.out_proj" if self.mixers[layer] == MAMBA2 else "self_attn.o_proj"
+        return f"{mixer}.weight", "shared_mlp.output_linear.weight"
+
+    def readout(self, token: int) -> tuple[Tensor, Tensor]:
+        w = self.weights.outside
+        row = w["embed_tokens.weight" if self.tied else "lm_head.weight"][token]
+        return w["norm.weight"] * row / self.logits_scaling, row.new_zeros(())
+
+    def write_scale(self, layer: int, half: str, raw: Tensor) -> Tensor:
+        return raw.new_tensor(self.residual_multiplier)
+
     def embed(self, ids: Tensor, tap: Tap = PLAIN) -> Tensor:
         return tap("embedding", self.weights.outside["embed_tokens.weight"][ids] * self.embedding_multiplier)
 

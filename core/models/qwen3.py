@@ -103,6 +103,14 @@ class Qwen3(Model):
     def heads(self, layer: int) -> int:
         return self.head_count
 
+    def output_matrices(self, layer: int) -> tuple[str, str]:
+        return "self_attn.o_proj.weight", "mlp.down_proj.weight"
+
+    def readout(self, token: int) -> tuple[Tensor, Tensor]:
+        w = self.weights.outside
+        row = w["embed_tokens.weight" if self.tied else "lm_head.weight"][token]
+        return w["norm.weight"] * row, row.new_zeros(())
+
     def embed(self, ids: Tensor, tap: Tap = PLAIN) -> Tensor:
         return tap("embedding", self.weights.outside["embed_tokens.weight"][ids])
 

@@ -156,6 +156,15 @@ class Qwen35(Model):
     def heads(self, layer: int) -> int:
         return self.value_heads if self.mixers[layer] == DELTANET else self.head_count
 
+    def output_matrices(self, layer: int) -> tuple[str, str]:
+        mixer = "linear_attn.out_proj" if self.mixers[layer] == DELTANET else "self_attn.o_proj"
+        return f"{mixer}.weight", "mlp.down_proj.weight"
+
+    def readout(self, token: int) -> tuple[Tensor, Tensor]:
+        w = self.weights.outside
+        row = w["embed_tokens.weight" if self.tied else "lm_head.weight"][token]
+        return (1 + w["norm.weight"]) * row, row.new_zeros(())
+
     def embed(self, ids: Tensor, tap: Tap = PLAIN) -> Tensor:
         return tap("embedding", self.weights.outside["embed_tokens.weight"][ids])
 

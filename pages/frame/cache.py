@@ -15,6 +15,7 @@ from torch import Tensor
 
 from core import TokenwalkError, hub, weights
 from core.ablation import switched
+from core.attribution import Attribution, Neuron, attribution, top_neurons
 from core.embedding import Neighbour, nearest
 from core.errors import Unreachable
 from core.heads import Reader, strongest_reader
@@ -114,6 +115,40 @@ def stream_growth(run: Run) -> Growth:
 def _growth(key: tuple[str, str, str, tuple[str, ...]], _run: Run) -> Growth:
     with _SLOTS:
         return growth(_run)
+
+
+def attributed(run: Run, target: int, position: int) -> Attribution:
+    """The direct terms of a token's logit."""
+    return _attributed(_key(run), target, position, run)
+
+
+@st.cache_resource(max_entries=64, show_spinner="Adding up what every part writes …")
+def _attributed(key: tuple[str, str, str, tuple[str, ...]], target: int, position: int, _run: Run) -> Attribution:
+    with _SLOTS:
+        return attribution(_run, target, position)
+
+
+def neurons(run: Run, target: int, position: int, k: int) -> list[Neuron]:
+    """The neurons with the largest direct contribution to a token."""
+    return _neurons(_key(run), target, position, k, run)
+
+
+@st.cache_resource(max_entries=64, show_spinner="Looking through every neuron …")
+def _neurons(key: tuple[str, str, str, tuple[str, ...]], target: int, position: int, k: int, _run: Run) -> list[Neuron]:
+    with _SLOTS:
+        return top_neurons(_run, target, position, k)
+
+
+def sweep(plain: Run) -> Tensor:
+    """Next-token probabilities with each layer's mixer off in turn: (layer, vocabulary)."""
+    return _sweep(_key(plain), plain)
+
+
+@st.cache_resource(max_entries=16, show_spinner="Switching every mixer off in turn …")
+def _sweep(key: tuple[str, str, str, tuple[str, ...]], _run: Run) -> Tensor:
+    with _SLOTS:
+        variants = [_run.model.switches([f"mixer:{layer}"]) for layer in range(_run.model.layers)]
+        return switched(_run, variants).softmax(-1)
 
 
 def _key(run: Run) -> tuple[str, str, str, tuple[str, ...]]:

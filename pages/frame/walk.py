@@ -22,7 +22,9 @@ STEPS = (
     Step("norm", "Norm", ":material/balance:", "What does a layer do before it reads?"),
     Step("mixing", "Mixing", ":material/grid_on:", "Which earlier tokens does each token read?"),
     Step("add_back", "Add back", ":material/add_circle:", "What does each half of a layer add?"),
+    Step("ffn", "FFN", ":material/scatter_plot:", "Which neurons write the answer?"),
     Step("logit_lens", "Logit lens", ":material/layers:", "After which layer is the answer there?"),
+    Step("attribution", "Attribution", ":material/edit_note:", "Who writes straight along the word?"),
     Step("switch_off", "Switch off", ":material/toggle_off:", "Which part does the answer depend on?"),
 )
 

@@ -142,6 +142,56 @@ def test_a_target_that_never_leads_is_said_to(smollm2: Model) -> None:
     assert "“␣z” is never on top" in said or "“␣zebra” is never on top" in said
 
 
+def test_ffn_says_the_neuron_that_writes_most(smollm2: Model) -> None:
+    run = smollm2.run(PROMPT, record=["ffn.neurons"])
+    alice = smollm2.tokenizer.first(" Alice")
+    direction = smollm2.weights.outside["norm.weight"] * smollm2.table()[alice]
+    divisor = (run.stream[TO].pow(2).mean() + smollm2.eps).sqrt()
+    a = torch.stack([run.values["ffn.neurons"][layer][TO] for layer in range(30)])
+    rows = torch.stack([w["mlp.down_proj.weight"] @ direction for w in smollm2.weights.layers])
+    contribution = a * rows / divisor
+    layer, neuron = divmod(int(contribution.argmax()), 1536)
+    assert plain(walk("ffn"))[0] == (
+        f"In SmolLM2 135M, of 46,080 neurons, neuron {neuron} of layer {layer} writes most straight along “␣Alice”: "
+        f"{float(contribution.max()):+.2f} logits, from an activation of {float(a[layer, neuron]):.3g}."
+    )
+
+
+def test_attribution_says_what_adds_up_to_the_logit(smollm2: Model) -> None:
+    run = smollm2.run(PROMPT, record=["mixer.write", "ffn.write", "embedding"])
+    alice = smollm2.tokenizer.first(" Alice")
+    direction = smollm2.weights.outside["norm.weight"] * smollm2.table()[alice]
+    divisor = (run.stream[TO].pow(2).mean() + smollm2.eps).sqrt()
+
+    def term(x: torch.Tensor) -> float:
+        return float(x[TO] @ direction / divisor)
+
+    mixer = [term(run.values["mixer.write"][layer]) for layer in range(30)]
+    ffn = [term(run.values["ffn.write"][layer]) for layer in range(30)]
+    most, half, layer = max((max(mixer), "mixer", mixer.index(max(mixer))), (max(ffn), "FFN", ffn.index(max(ffn))))
+    logit = float(run.logits[TO, alice])
+    embedding = term(run.outside["embedding"])
+    assert sum(mixer) + sum(ffn) + embedding == pytest.approx(logit, abs=1e-3)
+    assert plain(walk("attribution"))[0] == (
+        f"In SmolLM2 135M, the logit of “␣Alice” is {logit:.2f}. The {half} of layer {layer} writes most of it: "
+        f"{most:+.2f}. All mixers together write {sum(mixer):+.2f}, all FFNs {sum(ffn):+.2f}, the embedding "
+        f"{embedding:+.2f}."
+    )
+
+
+def test_switch_off_says_what_each_mixer_is_worth(smollm2: Model) -> None:
+    alice = smollm2.tokenizer.first(" Alice")
+    runs = [smollm2.run(PROMPT, off=[f"mixer:{layer}"]) for layer in range(30)]
+    p = torch.stack([run.probabilities() for run in runs])
+    kept = sum(int(row.argmax()) == alice for row in p)
+    lowest = int(p[:, alice].argmin())
+    said = next(line for line in plain(walk("switch_off")) if line.startswith("One mixer off at a time"))
+    assert said.startswith(
+        f"One mixer off at a time in SmolLM2 135M: “␣Alice” is on top for {kept} of 30; it is lowest without layer "
+        f"{lowest}, at "
+    )
+
+
 def test_switch_off_says_before_and_after(smollm2: Model) -> None:
     off = smollm2.run(PROMPT, off=["mixer:0"])
     alice = smollm2.tokenizer.first(" Alice")

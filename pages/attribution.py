@@ -1,0 +1,88 @@
+"""Attribution: who writes straight along the word."""
+
+import streamlit as st
+
+from charts.parts import head_terms, terms
+from core.attribution import Attribution, attribution
+from core.run import Run
+from core.tokens import visible
+from pages.frame import cache, parts
+from pages.frame.scene import Scene, page, title
+from pages.frame.words import escape, quoted
+
+
+def says(run: Run, target: int, seen: Attribution) -> str:
+    """Which half of which layer writes most along the target, in a sentence."""
+    halves = {"mixer": seen.mixer, "FFN": seen.ffn}
+    half = max(halves, key=lambda name: float(halves[name].max()))
+    layer = int(halves[half].argmax())
+    word, name = quoted(visible(run.model.tokenizer.text(target))), escape(title(run.model))
+    return (
+        f"In **{name}**, the logit of {word} is {seen.logit:.2f}. The {half} of layer {layer} writes most of it: "
+        f"{float(halves[half][layer]):+.2f}. All mixers together write {float(seen.mixer.sum()):+.2f}, all FFNs "
+        f"{float(seen.ffn.sum()):+.2f}, the embedding {seen.embedding:+.2f}."
+    )
+
+
+def draw(scene: Scene) -> None:
+    run, target = scene.run, scene.target(scene.run)
+    seen = cache.attributed(run, target, scene.focus)
+    parts.top(scene, "attribution")
+    for each in scene.runs:
+        aim = scene.target(each)
+        st.markdown(says(each, aim, cache.attributed(each, aim, scene.place(each))))
+    shown = against(scene, seen)
+    st.altair_chart(
+        terms(run.model.mixers, shown.mixer.tolist(), shown.ffn.tolist(), layer=scene.layer, dark=scene.dark),
+        width="stretch",
+    )
+    st.caption("The same for every head of every layer")
+    heads = [each.tolist() for each in shown.heads]
+    st.altair_chart(head_terms(heads, layer=scene.layer, dark=scene.dark), width="stretch")
+    parts.explain(
+        "Where the large bars are. A head with a large term often reads from the very word that it writes: look at its "
+        "map.",
+        "Causes. The terms add up to the logit, but each counts only what a part writes directly. A part that feeds a "
+        "later one has no term of its own, and later layers may take back what an early one wrote: this is a list of "
+        "candidates, and the switches test them.",
+    )
+    parts.code(scene, attribution, type(scene.model).readout)
+    parts.numbers("attribution", rows(scene, shown))
+    parts.onward(scene, "attribution")
+
+
+def against(scene: Scene, seen: Attribution) -> Attribution:
+    """The terms of the target, or of the target less a rival that the visitor picks."""
+    run, target = scene.run, scene.target(scene.run)
+    rivals = [each.id for each in run.top(8, scene.focus) if each.id != target]
+    text = run.model.tokenizer.text
+    rival = st.selectbox(
+        "Against a rival",
+        [None, *rivals],
+        format_func=lambda i: "none: the logit itself" if i is None else visible(text(i)),
+        key="a rival",
+    )
+    if rival is None:
+        return seen
+    other = cache.attributed(run, rival, scene.focus)
+    lead = seen.logit - other.logit
+    st.markdown(f"{quoted(visible(text(target)))} is {lead:+.2f} logits above {quoted(visible(text(rival)))}.")
+    return Attribution(
+        logit=seen.logit - other.logit,
+        embedding=seen.embedding - other.embedding,
+        constant=seen.constant - other.constant,
+        mixer=seen.mixer - other.mixer,
+        ffn=seen.ffn - other.ffn,
+        heads=tuple(a - b for a, b in zip(seen.heads, other.heads, strict=True)),
+    )
+
+
+def rows(scene: Scene, seen: Attribution) -> list[dict[str, object]]:
+    """One row a layer, in logits."""
+    return [
+        {"layer": layer, "kind": kind, "mixer": float(seen.mixer[layer]), "FFN": float(seen.ffn[layer])}
+        for layer, kind in enumerate(scene.model.mixers)
+    ]
+
+
+page(draw)
