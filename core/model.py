@@ -26,6 +26,16 @@ FEW = 8
 
 
 @dataclass(frozen=True)
+class Rotary:
+    """RoPE in one layer: `dim` of each head's `head_dim` channels turn, by base `theta`, slowed down by `factor`."""
+
+    dim: int
+    head_dim: int
+    theta: float
+    factor: float
+
+
+@dataclass(frozen=True)
 class Card:
     """Where a model comes from: what a page says about it beside its name."""
 
@@ -114,6 +124,10 @@ class Model(ABC):
         `raw`: (…, width), the product of what its parts hand over and its output matrix.
         """
         return raw.new_ones(())
+
+    def rotary(self, layer: int) -> Rotary | None:
+        """How the layer's queries and keys turn with their position; None where they do not."""
+        return None
 
     # --- what follows from it --------------------------------------------------------------------------------------
 

@@ -18,8 +18,9 @@ def says(run: Run, target: int, found: list[Neuron]) -> str:
     best = found[0]
     word, name = quoted(visible(run.model.tokenizer.text(target))), escape(title(run.model))
     return (
-        f"In **{name}**, of {sum(run.model.shape.neurons):,} neurons, neuron {best.neuron} of layer {best.layer} writes "
-        f"most straight along {word}: {best.contribution:+.2f} logits, from an activation of {best.activation:.3g}."
+        f"In **{name}**, of {sum(run.model.shape.neurons):,} neurons, neuron {best.neuron} of layer {best.layer} "
+        f"writes most straight along {word}: {best.contribution:+.2f} logits, from an activation of "
+        f"{best.activation:.3g}."
     )
 
 

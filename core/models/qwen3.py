@@ -16,7 +16,7 @@ from core import sites
 from core.config import Config
 from core.layout import Layout, project
 from core.mixers import attention, rms_norm, rope, rope_table, split_heads
-from core.model import Model
+from core.model import Model, Rotary
 from core.specs import ATTENTION
 from core.taps import PLAIN, Site, Tap
 
@@ -102,6 +102,9 @@ class Qwen3(Model):
 
     def heads(self, layer: int) -> int:
         return self.head_count
+
+    def rotary(self, layer: int) -> Rotary:
+        return Rotary(self.head_dim, self.head_dim, self.rope.theta, self.rope.factor)
 
     def output_matrices(self, layer: int) -> tuple[str, str]:
         return "self_attn.o_proj.weight", "mlp.down_proj.weight"

@@ -35,7 +35,7 @@ from core.mixers import (
     rope_table,
     split_heads,
 )
-from core.model import Model
+from core.model import Model, Rotary
 from core.specs import ATTENTION, DELTANET
 from core.taps import PLAIN, Site, Tap
 
@@ -155,6 +155,12 @@ class Qwen35(Model):
 
     def heads(self, layer: int) -> int:
         return self.value_heads if self.mixers[layer] == DELTANET else self.head_count
+
+    def rotary(self, layer: int) -> Rotary | None:
+        if self.mixers[layer] == DELTANET:
+            return None
+        turning = int(self.head_dim * self.rope.partial)
+        return Rotary(turning, self.head_dim, self.rope.theta, self.rope.factor)
 
     def output_matrices(self, layer: int) -> tuple[str, str]:
         mixer = "linear_attn.out_proj" if self.mixers[layer] == DELTANET else "self_attn.o_proj"

@@ -22,6 +22,7 @@ from core.heads import Reader, strongest_reader
 from core.lens import Lens, lens
 from core.maps import maps, mean_map, small_maps
 from core.model import Model
+from core.positions import band_weights
 from core.run import Run
 from core.stream import Growth, growth
 
@@ -137,6 +138,17 @@ def neurons(run: Run, target: int, position: int, k: int) -> list[Neuron]:
 def _neurons(key: tuple[str, str, str, tuple[str, ...]], target: int, position: int, k: int, _run: Run) -> list[Neuron]:
     with _SLOTS:
         return top_neurons(_run, target, position, k)
+
+
+def bands_of(run: Run, layer: int) -> Tensor:
+    """Where each head's query·key products sit: (head, band)."""
+    return _bands_of(_key(run), layer, run)
+
+
+@st.cache_resource(max_entries=64, show_spinner="Taking the products of every pair apart …")
+def _bands_of(key: tuple[str, str, str, tuple[str, ...]], layer: int, _run: Run) -> Tensor:
+    with _SLOTS:
+        return band_weights(_run, layer)
 
 
 def sweep(plain: Run) -> Tensor:

@@ -25,6 +25,7 @@ def _component(name: str, root: str) -> Callable[..., Any]:
 _chips = _component("chips", "chips")
 _strip = _component("strip", "strip")
 _thumbnails = _component("thumbnails", "grid")
+_clocks = _component("clocks", "clocks")
 _switchboard = _component("switchboard", "board")
 
 
@@ -80,6 +81,32 @@ def thumbnails(
         "colours": base64.b64encode(colours).decode("ascii"),
     }
     _mount(_thumbnails, key, "picked", data, lambda picked: act(int(picked)))
+
+
+def clocks(
+    key: str,
+    bands: Sequence[tuple[float, str, str]],
+    query: Sequence[Sequence[float]],
+    key_vector: Sequence[Sequence[float]],
+    *,
+    most: int,
+    query_at: int,
+    key_at: int,
+    colours: dict[str, str],
+) -> None:
+    """A dial a band: (radians a position, label, speed). Sliders turn them in the browser, without the server."""
+    _clocks(
+        key=key,
+        data={
+            "bands": [{"radians": radians, "label": label, "speed": speed} for radians, label, speed in bands],
+            "query": list(query),
+            "key": list(key_vector),
+            "most": most,
+            "query_at": query_at,
+            "key_at": key_at,
+            "colours": colours,
+        },
+    )
 
 
 def switchboard(key: str, rows: Sequence[dict[str, Any]], act: Callable[[str], None]) -> None:

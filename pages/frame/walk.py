@@ -19,6 +19,7 @@ STEPS = (
     Step("start", "Start", ":material/flag:", "What does each model say comes next?"),
     Step("tokens", "Tokens", ":material/content_cut:", "What does the model see instead of letters?"),
     Step("embedding", "Embedding", ":material/view_column:", "What does a token become?"),
+    Step("position", "Position", ":material/schedule:", "How does a model know what came first?"),
     Step("norm", "Norm", ":material/balance:", "What does a layer do before it reads?"),
     Step("mixing", "Mixing", ":material/grid_on:", "Which earlier tokens does each token read?"),
     Step("add_back", "Add back", ":material/add_circle:", "What does each half of a layer add?"),
