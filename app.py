@@ -4,7 +4,7 @@ import pathlib
 
 import streamlit as st
 
-from core.catalogue import KNOWN
+from core.catalogue import TITLES
 from core.specs import GRAMMAR
 from core.tokens import visible
 from pages.frame import cache, scene, state, walk
@@ -40,8 +40,8 @@ def sentence() -> None:
     )
     st.multiselect(
         "Models, one to four side by side",
-        list(KNOWN),
-        format_func=lambda name: KNOWN[name].title,
+        list(TITLES),
+        format_func=lambda name: TITLES[name],
         max_selections=state.MOST_MODELS,
         key=keep("models", list(view.models)),
         on_change=changed,

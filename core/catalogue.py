@@ -22,6 +22,16 @@ class Known:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class Specimen:
+    """A small model that this project trained and ships."""
+
+    title: str
+    folder: Path
+    note: str = "specimen: small, trained by this project on made-up stories"
+    licence: str = "Apache-2.0"
+
+
 def cache_folder() -> Path:
     """Where models that were turned into Hugging Face layout are kept: TOKENWALK_CACHE, else the user's cache."""
     chosen = os.environ.get("TOKENWALK_CACHE")
@@ -82,3 +92,18 @@ KNOWN: dict[str, Known] = {
         megabytes=1747,
     ),
 }
+
+_BUNDLED = Path(__file__).parents[1] / "assets" / "specimens"
+_ARCHITECTURES = {
+    "gpt2": "GPT-2",
+    "qwen3": "Qwen3",
+    "granite": "Granite hybrid",
+    "gemma3": "Gemma 3",
+    "qwen3_5": "Qwen3.5 hybrid",
+}
+SPECIMENS: dict[str, Specimen] = {
+    f"specimen-{name}": Specimen(f"{title} specimen", _BUNDLED / name)
+    for name, title in _ARCHITECTURES.items()
+    if (_BUNDLED / name / "config.json").is_file()
+}
+TITLES = {name: each.title for name, each in SPECIMENS.items()} | {name: each.title for name, each in KNOWN.items()}

@@ -46,6 +46,8 @@ def load(name: str, *, dtype: torch.dtype = torch.float32, progress: hub.Progres
 
 def find(name: str, progress: hub.Progress | None = None) -> tuple[Path, Card]:
     """The folder that holds a model's files, fetched where it has to be, and the card that says where it is from."""
+    if (specimen := catalogue.SPECIMENS.get(name)) is not None:
+        return specimen.folder, Card(name, "this repository", specimen.licence, f"{specimen.note}.")
     known = catalogue.KNOWN.get(name)
     if known is not None:
         if known.folder is not None and (known.folder() / "config.json").is_file():
@@ -59,9 +61,8 @@ def find(name: str, progress: hub.Progress | None = None) -> tuple[Path, Card]:
     if re.fullmatch(r"[\w.-]+/[\w.-]+", name) and not name.startswith((".", "/")):
         folder = hub.fetch(name, None, progress, check_config)
         return folder, Card(name, f"hub: {name} at {folder.name[:12]}")
-    raise TokenwalkError(
-        f"There is no model “{name}”: give one of {', '.join(catalogue.KNOWN)}, a folder, or a hub id (owner/name)."
-    )
+    names = ", ".join((*catalogue.KNOWN, *catalogue.SPECIMENS))
+    raise TokenwalkError(f"There is no model “{name}”: give one of {names}, a folder, or a hub id (owner/name).")
 
 
 def load_folder(folder: Path, card: Card | None = None, *, dtype: torch.dtype = torch.float32) -> Model:

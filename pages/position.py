@@ -106,7 +106,7 @@ def rope(scene: Scene, rotary: Rotary, found: list[Band]) -> None:
         [(band.radians, f"{band.wavelength:,.0f}", band.speed) for band in found],
         query.tolist(),
         key.tolist(),
-        most=min(scene.model.context - 1, 4095),
+        most=min(scene.model.context - 1, max(511, scene.focus)),
         query_at=scene.focus,
         key_at=0,
         colours=charts.SPEEDS,

@@ -1,5 +1,7 @@
 """Tokens: what the tokenizers make of the sentence, side by side."""
 
+import re
+
 import streamlit as st
 
 from core.run import Run
@@ -7,6 +9,9 @@ from core.tokens import Tokenizer, visible
 from pages.frame import parts
 from pages.frame.scene import Scene, page, title
 from pages.frame.words import escape, listed, quoted
+
+
+FORM = re.compile(r"<\|[^|<>]{1,40}\|>|<bos>|<eos>|</?s>")  # what special tokens look like
 
 
 def says(run: Run) -> str:
@@ -31,15 +36,19 @@ def broken(run: Run) -> str:
 
 
 def special(run: Run) -> str:
-    """What became of special tokens: those typed as text, and those that the tokenizer adds."""
-    added = [token for token in run.tokens if token.added]
-    if not added:
-        return ""
-    names = listed([f"`{parts.escape_code(token.text)}`" for token in dict.fromkeys(added)])
-    typed = sum(run.text.count(token.text) for token in dict.fromkeys(added))
-    begun = len(added) - typed
-    found = f" {names}: one special token each, as in the reference tokenizer"
-    return found + (f"; {begun} of them added by the tokenizer, not typed." if begun > 0 else ".")
+    """What became of special tokens: those that the tokenizer adds, and what was typed in their form."""
+    found = ""
+    added = list(dict.fromkeys(token.text for token in run.tokens if token.added))
+    if added:
+        names = listed([f"`{parts.escape_code(text)}`" for text in added])
+        begun = sum(token.added for token in run.tokens) - sum(run.text.count(text) for text in added)
+        found = f" {names}: one special token each, as in the reference tokenizer"
+        found += f"; {begun} of them added by the tokenizer, not typed." if begun > 0 else "."
+    plain = [text for text in dict.fromkeys(FORM.findall(run.text)) if text not in added]
+    if plain:
+        names = listed([f"`{parts.escape_code(text)}`" for text in plain])
+        found += f" {names}: no special token of this tokenizer, so cut like any other text."
+    return found
 
 
 def draw(scene: Scene) -> None:

@@ -16,6 +16,7 @@ from torch import Tensor
 from core import TokenwalkError, hub, weights
 from core.ablation import switched
 from core.attribution import Attribution, Neuron, attribution, top_neurons
+from core.distance import Point, by_distance
 from core.embedding import Neighbour, nearest
 from core.errors import Unreachable
 from core.heads import Reader, strongest_reader
@@ -23,6 +24,7 @@ from core.lens import Lens, lens
 from core.maps import maps, mean_map, small_maps
 from core.model import Model
 from core.positions import band_weights
+from core.published import Row, recompute
 from core.run import Run
 from core.stream import Growth, growth
 
@@ -149,6 +151,30 @@ def bands_of(run: Run, layer: int) -> Tensor:
 def _bands_of(key: tuple[str, str, str, tuple[str, ...]], layer: int, _run: Run) -> Tensor:
     with _SLOTS:
         return band_weights(_run, layer)
+
+
+def distances(model: Model, head: str, tail: str, target: int, off: tuple[str, ...]) -> list[Point]:
+    """The target's probability by the amount of filler between head and tail."""
+    return _distances(model.card.name, model.card.source, head, tail, target, off, model)
+
+
+@st.cache_resource(max_entries=32, show_spinner="Running longer and longer texts …")
+def _distances(
+    name: str, source: str, head: str, tail: str, target: int, off: tuple[str, ...], _model: Model
+) -> list[Point]:
+    with _SLOTS:
+        return by_distance(_model, head, tail, target, off, most=MOST_TOKENS)
+
+
+def published(model: Model) -> list[Row]:
+    """The article's figures of a model, recomputed."""
+    return _published(model.card.name, model.card.source, model)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Recomputing the article’s figures …")
+def _published(name: str, source: str, _model: Model) -> list[Row]:
+    with _SLOTS:
+        return recompute(_model)
 
 
 def sweep(plain: Run) -> Tensor:

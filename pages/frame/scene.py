@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.navigation.page import Page as StreamlitPage
 
 from core import TokenwalkError
-from core.catalogue import KNOWN
+from core.catalogue import TITLES
 from core.model import Model
 from core.run import Run
 from core.tokens import Token
@@ -99,25 +99,23 @@ def labels(run: Run) -> list[str]:
 
 def title(model: Model) -> str:
     """A model's name on screen."""
-    known = KNOWN.get(model.card.name)
-    return known.title if known else model.card.name
+    return TITLES.get(model.card.name, model.card.name)
 
 
 def load(name: str) -> Model | None:
     """A model of the view; where it can't be had, one sentence stands in its place and the others go on."""
     place = st.empty()
-    known = KNOWN[name]
     bar = None
 
     def progress(done: int, total: int) -> None:
         nonlocal bar
         bar = bar or place.progress(0.0)
-        bar.progress(done / max(total, 1), f"{known.title}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB from the hub")
+        bar.progress(done / max(total, 1), f"{TITLES[name]}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB from the hub")
 
     try:
         found = cache.model(name, progress)
     except TokenwalkError as error:
-        place.error(f"{escape(known.title)} is not here: {escape(str(error))}", icon=":material/cloud_off:")
+        place.error(f"{escape(TITLES[name])} is not here: {escape(str(error))}", icon=":material/cloud_off:")
         return None
     place.empty()
     return found

@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.catalogue import KNOWN, SMOLLM2
+from core.catalogue import SMOLLM2, TITLES
 from core.specs import Shape, turned_over
 
 PROMPT = "In the morning, Alice gave Bob a book. Later, Bob gave the book back to"
@@ -69,7 +69,7 @@ def from_query(query: Mapping[str, str]) -> dict[str, Any]:
     found = defaults()
     if "text" in query:
         found["text"] = query["text"]
-    models = [name for name in dict.fromkeys(query.get("models", "").split(",")) if name in KNOWN][:MOST_MODELS]
+    models = [name for name in dict.fromkeys(query.get("models", "").split(",")) if name in TITLES][:MOST_MODELS]
     if models:
         found["models"] = models
     found["hand"] = query["hand"] if query.get("hand") in found["models"] else found["models"][0]

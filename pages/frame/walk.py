@@ -27,6 +27,9 @@ STEPS = (
     Step("logit_lens", "Logit lens", ":material/layers:", "After which layer is the answer there?"),
     Step("attribution", "Attribution", ":material/edit_note:", "Who writes straight along the word?"),
     Step("switch_off", "Switch off", ":material/toggle_off:", "Which part does the answer depend on?"),
+    Step("distance", "Distance", ":material/straighten:", "How far is a word carried?"),
+    Step("compare", "Compare", ":material/compare:", "Where do two models part?"),
+    Step("article", "Against the article", ":material/fact_check:", "Do the published figures hold?"),
 )
 
 

@@ -105,6 +105,19 @@ def test_every_kind_of_mixer_has_its_map(visitor: Visitor, model: str, layer: in
     expect(visitor.page.locator(".grid canvas").first).to_be_visible()
 
 
+def test_clocks_turn_in_the_browser_and_the_score_depends_on_the_gap_alone(visitor: Visitor) -> None:
+    visitor.open("position", layer="3")
+    line = visitor.page.locator(".score")
+    expect(line).to_contain_text("Gap 17: ")
+    before = line.inner_text()
+    visitor.page.get_by_role("button", name="move both by 1").click()
+    expect(visitor.page.locator(".controls output").first).to_have_text("18")
+    assert line.inner_text() == before
+    visitor.page.get_by_label("position of the key").fill("5")
+    expect(line).to_contain_text("Gap 13: ")
+    assert line.inner_text() != before
+
+
 @pytest.mark.parametrize(
     ("text", "chips"),
     [

@@ -7,12 +7,17 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from core import load
 from core.catalogue import KNOWN
+from core.compare import divergence
+from core.distance import HEAD, TAIL, by_distance
 from core.embedding import nearest
 from core.maps import maps
 from core.model import Model
+from core.published import FIGURES, recompute
 from pages.frame.state import PROMPT
 from pages.frame.walk import STEPS
+from pages.frame.words import percent
 from tests import toy_repos
 from tests.hub_server import Hub
 
@@ -77,6 +82,13 @@ def test_embedding_says_the_row_and_its_nearest(smollm2: Model) -> None:
     )
 
 
+def test_position_says_how_fast_the_hands_turn() -> None:
+    assert plain(walk("position", layer="3"))[0] == (
+        "SmolLM2 135M turns queries and keys (RoPE, base 100,000, layer 3): 32 bands, from 6.3 to 438,460 positions a "
+        "turn; within its context of 8,192, 11 are fast, 9 middle, 12 slow."
+    )
+
+
 def test_norm_says_the_root_mean_square_before_and_after(smollm2: Model) -> None:
     run = smollm2.run(PROMPT, record=["residual.before:5", "mixer.input:5"])
     before, after = (float(run.values[site][5][TO].pow(2).mean().sqrt()) for site in ("residual.before", "mixer.input"))
@@ -101,6 +113,11 @@ def test_add_back_says_how_long_the_vector_gets_and_what_adds_most(smollm2: Mode
         f"is {float(after[0]):.3g} long after layer 0 and longest after layer {int(after.argmax())}: "
         f"{float(after.max()):.3g}. The largest single addition, {most:.3g} long, is by the {half} of layer {layer}."
     )
+
+
+def test_tokens_says_that_another_models_special_token_is_plain_text_here() -> None:
+    said = plain(walk("tokens", text="a<|begin_of_text|>b"))[0]
+    assert "`<|begin_of_text|>`: no special token of this tokenizer, so cut like any other text." in said
 
 
 def test_mixing_says_what_the_focus_reads_most(smollm2: Model) -> None:
@@ -207,6 +224,61 @@ def test_switch_off_says_that_nothing_is_off() -> None:
     assert plain(walk("switch_off"))[0] == "SmolLM2 135M: nothing is switched off. “␣Alice” is at 81 %."
 
 
+def test_distance_says_how_the_answer_holds(smollm2: Model) -> None:
+    alice = smollm2.tokenizer.first(" Alice")
+    points = by_distance(smollm2, HEAD, TAIL, alice, most=2048)
+    said = plain(walk("distance"))[0]
+    assert said == (
+        f"SmolLM2 135M gives “␣Alice” 81 % at 18 tokens and {percent(points[-1].p)} at {points[-1].tokens:,}."
+    )
+
+
+def test_compare_asks_for_a_second_model() -> None:
+    assert "Choose a second model" in walk("compare").info[0].value
+
+
+def test_compare_says_that_other_tokens_cannot_be_compared(
+    hub: Hub, smollm2_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(hub, "gpt2", smollm2_path, monkeypatch)
+    said = plain(walk("compare", models="smollm2-135m,gpt2"))
+    assert said[0].startswith("SmolLM2 135M and GPT-2 124M cut text into different tokens")
+
+
+def test_compare_says_where_two_models_part(hub: Hub, smollm2_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    serve(hub, "gpt2", smollm2_path, monkeypatch)
+    serve(hub, "qwen3-0.6b-base", smollm2_path, monkeypatch)
+    text = "A cat sat."
+    a, b = (load(name).run(text) for name in ("gpt2", "qwen3-0.6b-base"))
+    nats = divergence(a, b)
+    most = int(nats.nats.argmax())
+    said = plain(walk("compare", models="gpt2,qwen3-0.6b-base", text=text))[0]
+    assert said == (
+        f"From GPT-2 124M to Qwen3 0.6B, KL is {nats.mean:.2f} nats a token (median {nats.median:.2f}); they part most "
+        f"after “{a.tokens[most].visible}” (position {most}): {float(nats.nats.max()):.2f} nats."
+    )
+
+
+def test_the_article_says_that_nothing_was_run_without_its_models() -> None:
+    said = plain(walk("article"))[0]
+    assert said.startswith(f"None of the article’s {len(FIGURES)} figures was run here: they are of GPT-2 124M, Qwen3")
+
+
+def test_the_article_says_how_many_figures_agree(hub: Hub, smollm2_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    serve(hub, "gpt2", smollm2_path, monkeypatch)
+    rows = recompute(load("gpt2"))
+    said = plain(walk("article", models="gpt2"))[0]
+    held = sum(row.holds for row in rows)
+    assert said == f"Of the article’s {len(FIGURES)} figures, {len(rows)} were run here; {held} of those agree."
+
+
+def serve(hub: Hub, name: str, smollm2_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A named model at toy size from the stand-in for the hub, beside the packaged SmolLM2."""
+    monkeypatch.setenv("TOKENWALK_CACHE", str(smollm2_path.parent))
+    known = KNOWN[name]
+    hub.repos[known.repo] = toy_repos.all_toys()[name].repo(known.revision or "")
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_what_is_off_is_named_on_every_page(page: str) -> None:
     warnings = [element.value for element in walk(page, off="mixer:3,mamba2:0").warning]
@@ -233,7 +305,8 @@ def test_what_is_off_is_named_on_every_page(page: str) -> None:
 def test_every_page_takes_every_text(page: str, text: str) -> None:
     at = walk(page, text=text)
     assert not at.error
-    assert plain(at)[0].startswith(("SmolLM2 135M", "In ", "Before layer "))
+    said = plain(at) or [element.value for element in at.info]
+    assert said[0].startswith(("SmolLM2 135M", "In ", "Before layer ", "None of the article", "Choose a second"))
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,0 +1,80 @@
+"""Distance: how far is a word carried?"""
+
+import streamlit as st
+
+from charts.distances import by_tokens
+from core import TokenwalkError
+from core.distance import FILLER, Point, by_distance, split
+from core.run import Run
+from core.specs import ATTENTION, LOCAL_ATTENTION
+from core.tokens import visible
+from pages.frame import cache, parts
+from pages.frame.scene import Scene, page, title
+from pages.frame.words import escape, percent, quoted
+
+OFF = "attention:*"
+ATTENDING = {ATTENTION, LOCAL_ATTENTION}
+
+
+def says(run: Run, target: int, points: list[Point], without: list[Point]) -> str:
+    """How one model's answer holds with distance, in a sentence."""
+    word = quoted(visible(run.model.tokenizer.text(target)))
+    near, far = points[0], points[-1]
+    found = f"**{escape(title(run.model))}** gives {word} {percent(near.p)} at {near.tokens:,} tokens"
+    if len(points) == 1:
+        return found + "; with filler in between the text is longer than it takes."
+    found += f" and {percent(far.p)} at {far.tokens:,}"
+    if without:
+        found += f"; with its attention off, {percent(without[0].p)} and {percent(without[-1].p)}"
+    return found + "."
+
+
+def draw(scene: Scene) -> None:
+    parts.top(scene, "distance")
+    head, tail = split(scene.view.text)
+    st.caption("The sentence is cut in two, and weather and shops are put between: no people, nothing that is given.")
+    left, right = st.columns(2)
+    head = left.text_input("Before the filler", head, key="head")
+    tail = right.text_input("After it", tail, key="tail")
+    lines: dict[str, list[tuple[int, float]]] = {}
+    rows: list[dict[str, object]] = []
+    for run in scene.runs:
+        target = scene.target(run)
+        try:
+            points = cache.distances(run.model, head, tail, target, ())
+            hybrid = bool(ATTENDING & set(run.model.mixers)) and bool(set(run.model.mixers) - ATTENDING)
+            without = cache.distances(run.model, head, tail, target, (OFF,)) if hybrid else []
+        except TokenwalkError as error:
+            st.warning(escape(str(error)))
+            continue
+        st.markdown(says(run, target, points, without))
+        name = title(run.model)
+        for label, some in ((name, points), (f"{name}, attention off", without)):
+            if some:
+                lines[label] = [(point.tokens, point.p) for point in some]
+            rows += [
+                {
+                    "run": label,
+                    "filler": point.n,
+                    "tokens": point.tokens,
+                    "probability": point.p,
+                    "on top": run.model.tokenizer.text(point.top),
+                }
+                for point in some
+            ]
+    if not rows:
+        return
+    st.altair_chart(by_tokens(lines, dark=scene.dark), width="stretch")
+    with st.expander("The filler"):
+        st.write(FILLER)
+    parts.explain(
+        "Attention finds a word at any distance that it was trained for. A recurrent layer has to carry it in a state "
+        "of constant size: with the attention off, the curve shows how long it can.",
+        "Which layer carries the word, and whether other words would be carried as far: this is one text.",
+    )
+    parts.code(scene, by_distance)
+    parts.numbers("distance", rows)
+    parts.onward(scene, "distance")
+
+
+page(draw)
