@@ -32,7 +32,7 @@ def draw(scene: Scene) -> None:
             rows += [Row(figure, None) for figure in FIGURES if figure.model == name]
     st.markdown(says(rows))
     shown = [as_cells(row) for row in rows]
-    st.dataframe(shown, hide_index=True, height=36 * (len(shown) + 1) + 3)
+    st.dataframe(shown, hide_index=True, height=35 * (len(shown) + 1) + 3)
     parts.explain(
         "Figures that differ: another revision of the weights, another dtype, or a mistake, here or there.",
         "Models that are not chosen in the sidebar, or that can’t be had: their rows say “not run”.",

@@ -34,8 +34,8 @@ def draw(scene: Scene) -> None:
     head, tail = split(scene.view.text)
     st.caption("The sentence is cut in two, and weather and shops are put between: no people, nothing that is given.")
     left, right = st.columns(2)
-    head = left.text_input("Before the filler", head, key="head")
-    tail = right.text_input("After it", tail, key="tail")
+    head = left.text_input("Before the filler", head, key=f"before, of {scene.view.text}")
+    tail = right.text_input("After it", tail, key=f"after, of {scene.view.text}")
     lines: dict[str, list[tuple[int, float]]] = {}
     rows: list[dict[str, object]] = []
     for run in scene.runs:

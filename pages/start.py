@@ -65,8 +65,11 @@ def answer(scene: Scene, run: Run, colour: str) -> None:
 def walk_map(scene: Scene) -> None:
     """The steps, each with the question that it answers."""
     st.markdown("**The walk**")
-    for number, step in enumerate(walk.STEPS[1:], 1):
-        st.page_link(
+    columns = st.columns(2)
+    steps = list(enumerate(walk.STEPS))[1:]
+    half = -(-len(steps) // 2)
+    for place, (number, step) in enumerate(steps):
+        columns[place // half].page_link(
             f"pages/{step.path}.py",
             label=f"{number} · {step.title}. {step.question}",
             icon=step.icon,

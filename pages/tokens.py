@@ -10,7 +10,6 @@ from pages.frame import parts
 from pages.frame.scene import Scene, page, title
 from pages.frame.words import escape, listed, quoted
 
-
 FORM = re.compile(r"<\|[^|<>]{1,40}\|>|<bos>|<eos>|</?s>")  # what special tokens look like
 
 
