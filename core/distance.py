@@ -31,12 +31,12 @@ class Point:
 
 
 def split(text: str) -> tuple[str, str]:
-    """A sentence's own head and tail: after its first full stop, else before its last word."""
-    head, stop, tail = text.partition(". ")
-    if stop and tail:
-        return head + ".", " " + tail
-    head, _, tail = text.rstrip().rpartition(" ")
-    return head, " " + tail if head else tail
+    """A text's own head and tail, which together are the text: after its first full stop, else before its last word."""
+    stop = text.find(". ")
+    if stop >= 0 and text[stop + 1 :].strip():
+        return text[: stop + 1], text[stop + 1 :]
+    last = max(0, text.rstrip().rfind(" "))
+    return text[:last], text[last:]
 
 
 @torch.no_grad()

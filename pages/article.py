@@ -2,7 +2,9 @@
 
 import streamlit as st
 
+from core import TokenwalkError
 from core.catalogue import KNOWN
+from core.model import Model
 from core.published import FIGURES, MODELS, Row, recompute
 from pages.frame import cache, parts
 from pages.frame.scene import Scene, page
@@ -26,10 +28,7 @@ def draw(scene: Scene) -> None:
     rows: list[Row] = []
     at_hand = {run.model.card.name: run.model for run in scene.runs}
     for name in MODELS:
-        if name in at_hand:
-            rows += cache.published(at_hand[name])
-        else:
-            rows += [Row(figure, None) for figure in FIGURES if figure.model == name]
+        rows += figures(at_hand.get(name), name)
     st.markdown(says(rows))
     shown = [as_cells(row) for row in rows]
     st.dataframe(shown, hide_index=True, height=35 * (len(shown) + 1) + 3)
@@ -40,6 +39,16 @@ def draw(scene: Scene) -> None:
     parts.code(scene, recompute)
     parts.numbers("article", shown)
     parts.onward(scene, "article")
+
+
+def figures(model: Model | None, name: str) -> list[Row]:
+    """One model's figures; not run where it is not at hand, or can't take the sentence."""
+    if model is not None:
+        try:
+            return cache.published(model)
+        except TokenwalkError as error:
+            st.warning(escape(str(error)))
+    return [Row(figure, None) for figure in FIGURES if figure.model == name]
 
 
 def as_cells(row: Row) -> dict[str, str]:

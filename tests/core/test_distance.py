@@ -22,10 +22,14 @@ def test_the_articles_sentence_is_head_and_tail() -> None:
         ("A. B. C", ("A.", " B. C")),
         ("word", ("", "word")),
         ("", ("", "")),
+        (" ", ("", " ")),
+        ("two words ", ("two", " words ")),
+        ("One. ", ("", "One. ")),
     ],
 )
 def test_any_text_has_a_head_and_a_tail(text: str, parts: tuple[str, str]) -> None:
     assert split(text) == parts
+    assert "".join(parts) == text
 
 
 @pytest.mark.parametrize("word", ["Alice", "Bob", "book", " he ", " she ", " gave"])

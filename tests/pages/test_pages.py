@@ -241,7 +241,7 @@ def test_compare_says_that_other_tokens_cannot_be_compared(
     hub: Hub, smollm2_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve(hub, "gpt2", smollm2_path, monkeypatch)
-    said = plain(walk("compare", models="smollm2-135m,gpt2"))
+    said = plain(walk("compare", models="smollm2-135m,gpt2", text="A cat sat."))
     assert said[0].startswith("SmolLM2 135M and GPT-2 124M cut text into different tokens")
 
 
@@ -265,18 +265,18 @@ def test_the_article_says_that_nothing_was_run_without_its_models() -> None:
 
 
 def test_the_article_says_how_many_figures_agree(hub: Hub, smollm2_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    serve(hub, "gpt2", smollm2_path, monkeypatch)
-    rows = recompute(load("gpt2"))
-    said = plain(walk("article", models="gpt2"))[0]
+    serve(hub, "qwen3-0.6b-base", smollm2_path, monkeypatch, max_position_embeddings=512)
+    rows = recompute(load("qwen3-0.6b-base"))
+    said = plain(walk("article", models="qwen3-0.6b-base"))[0]
     held = sum(row.holds for row in rows)
     assert said == f"Of the article’s {len(FIGURES)} figures, {len(rows)} were run here; {held} of those agree."
 
 
-def serve(hub: Hub, name: str, smollm2_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def serve(hub: Hub, name: str, smollm2_path: Path, monkeypatch: pytest.MonkeyPatch, **settings: int) -> None:
     """A named model at toy size from the stand-in for the hub, beside the packaged SmolLM2."""
     monkeypatch.setenv("TOKENWALK_CACHE", str(smollm2_path.parent))
     known = KNOWN[name]
-    hub.repos[known.repo] = toy_repos.all_toys()[name].repo(known.revision or "")
+    hub.repos[known.repo] = toy_repos.all_toys()[name].with_config(**settings).repo(known.revision or "")
 
 
 @pytest.mark.parametrize("page", PAGES)
