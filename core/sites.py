@@ -66,3 +66,28 @@ DELTANET_SITES = (
 ATTENTION_GATE = Site(
     "attention.gate", ("token", "head", "channel"), "how open the output gate is: 0 to 1", kinds=_ANY_ATTENTION
 )
+
+
+def in_order(*mixer: Site, embedding: tuple[Site, ...] = (), biased: bool = False) -> tuple[Site, ...]:
+    """A model's catalogue in execution order: what all models have, around the sites of its own mixers.
+
+    `embedding`: what the stream is added up from. `biased`: whether the output projections have biases.
+    """
+    return (
+        *embedding,
+        EMBEDDING,
+        BEFORE,
+        MIXER_INPUT,
+        *mixer,
+        HEADS,
+        MIXER_WRITE,
+        *((MIXER_BIAS,) if biased else ()),
+        BETWEEN,
+        FFN_INPUT,
+        NEURONS,
+        FFN_WRITE,
+        *((FFN_BIAS,) if biased else ()),
+        AFTER,
+        FINAL_NORM,
+        LOGITS,
+    )

@@ -105,21 +105,7 @@ class Gemma3(Model):
         )
 
     def catalogue(self) -> tuple[Site, ...]:
-        return (
-            sites.EMBEDDING,
-            sites.BEFORE,
-            sites.MIXER_INPUT,
-            *sites.ATTENTION_SITES,
-            sites.HEADS,
-            sites.MIXER_WRITE,
-            sites.BETWEEN,
-            sites.FFN_INPUT,
-            sites.NEURONS,
-            sites.FFN_WRITE,
-            sites.AFTER,
-            sites.FINAL_NORM,
-            sites.LOGITS,
-        )
+        return sites.in_order(*sites.ATTENTION_SITES)
 
     def heads(self, layer: int) -> int:
         return self.head_count

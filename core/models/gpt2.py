@@ -77,25 +77,11 @@ class GPT2(Model):
         )
 
     def catalogue(self) -> tuple[Site, ...]:
-        return (
+        rows = (
             Site("embedding.token", sites.STREAM, "each token's row of the embedding table", per_layer=False),
             Site("embedding.position", sites.STREAM, "each position's row of the position table", per_layer=False),
-            sites.EMBEDDING,
-            sites.BEFORE,
-            sites.MIXER_INPUT,
-            *sites.ATTENTION_SITES,
-            sites.HEADS,
-            sites.MIXER_WRITE,
-            sites.MIXER_BIAS,
-            sites.BETWEEN,
-            sites.FFN_INPUT,
-            sites.NEURONS,
-            sites.FFN_WRITE,
-            sites.FFN_BIAS,
-            sites.AFTER,
-            sites.FINAL_NORM,
-            sites.LOGITS,
         )
+        return sites.in_order(*sites.ATTENTION_SITES, embedding=rows, biased=True)
 
     def heads(self, layer: int) -> int:
         return self.head_count

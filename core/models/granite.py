@@ -127,21 +127,9 @@ class Granite(Model):
         }
 
     def catalogue(self) -> tuple[Site, ...]:
-        return (
-            sites.EMBEDDING,
-            sites.BEFORE,
-            sites.MIXER_INPUT,
+        return sites.in_order(
             *(sites.MAMBA2_SITES if MAMBA2 in self.mixers else ()),
             *(sites.ATTENTION_SITES if ATTENTION in self.mixers else ()),
-            sites.HEADS,
-            sites.MIXER_WRITE,
-            sites.BETWEEN,
-            sites.FFN_INPUT,
-            sites.NEURONS,
-            sites.FFN_WRITE,
-            sites.AFTER,
-            sites.FINAL_NORM,
-            sites.LOGITS,
         )
 
     def heads(self, layer: int) -> int:

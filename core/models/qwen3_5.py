@@ -136,21 +136,9 @@ class Qwen35(Model):
         }
 
     def catalogue(self) -> tuple[Site, ...]:
-        return (
-            sites.EMBEDDING,
-            sites.BEFORE,
-            sites.MIXER_INPUT,
+        return sites.in_order(
             *(sites.DELTANET_SITES if DELTANET in self.mixers else ()),
             *((*sites.ATTENTION_SITES, sites.ATTENTION_GATE) if ATTENTION in self.mixers else ()),
-            sites.HEADS,
-            sites.MIXER_WRITE,
-            sites.BETWEEN,
-            sites.FFN_INPUT,
-            sites.NEURONS,
-            sites.FFN_WRITE,
-            sites.AFTER,
-            sites.FINAL_NORM,
-            sites.LOGITS,
         )
 
     def heads(self, layer: int) -> int:
