@@ -101,7 +101,7 @@ def main() -> None:
     st.set_page_config("Tokenwalk", page_icon=str(ASSETS / "icon.png"), layout="wide")
     style()
     cache.use_all_cores()
-    page = st.navigation(walk.pages())
+    page = st.navigation(walk.pages(), expanded=True)
     state.start()
     with st.sidebar:
         sentence()
