@@ -38,6 +38,8 @@ def sentence() -> None:
         height=120,
         help="Ctrl + Enter, or a click beside the box, runs it.",
     )
+    if view.text and "text" not in view.as_query():
+        st.caption("This sentence is too long for a link: the address carries everything but it.")
     st.multiselect(
         "Models, one to four side by side",
         list(TITLES),
@@ -60,12 +62,13 @@ def follow(seen: scene.Scene) -> None:
         on_change=changed,
         args=("focus",),
     )
-    words = [each.text for each in cache.run(seen.model, seen.view.text).top(10)]
+    first = cache.run(seen.model, seen.view.text)
+    words = [scene.spelled(first, each.id) for each in first.top(10)]
     chosen = [seen.view.target] if seen.view.target not in ("", *words) else []
     st.selectbox(
         "Target token",
         ["", *chosen, *words],
-        format_func=lambda word: visible(word) if word else OWN_CHOICE,
+        format_func=lambda word: named(seen, word),
         key=keep("target", seen.view.target),
         on_change=changed,
         args=("target",),
@@ -73,6 +76,13 @@ def follow(seen: scene.Scene) -> None:
         help="The token that the walk follows. Choose one of the ten likeliest, or type one: most words need their "
         "leading space. A longer word stands for its first token.",
     )
+
+
+def named(seen: scene.Scene, target: str) -> str:
+    """A target as the sidebar shows it."""
+    if by_id := scene.BY_ID.fullmatch(target):
+        return f"{seen.model.tokenizer.visible(int(by_id[1]))} ({target})"
+    return visible(target) if target else OWN_CHOICE
 
 
 def switches(off: tuple[str, ...]) -> None:

@@ -14,7 +14,7 @@ def by_tokens(lines: Mapping[str, Sequence[tuple[int, float]]], *, dark: bool) -
         alt.Chart(alt.Data(values=rows))
         .mark_line(point=alt.OverlayMarkDef(size=60), strokeWidth=2)
         .encode(
-            x=alt.X("tokens:Q", title="tokens of the whole text", scale=alt.Scale(zero=False)),
+            x=alt.X("tokens:Q", title="tokens of the whole text", axis=alt.Axis(tickMinStep=1, format=",d")),
             y=alt.Y(
                 "p:Q", title="probability of the target", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")
             ),

@@ -9,6 +9,7 @@ from charts.theme import Chart, model_colours, palette, probability_colour
 
 GRID_AROUND = 170  # pixels of labels, titles and legend, which the height includes
 GRID_WIDTH = 900  # pixels, where the words leave room for it
+GRID_LEAST = 320  # pixels: the legend and the titles need them, however few the tokens
 GRID_CELL = 44, 64  # pixels a cell, least and most: a short word fits
 
 
@@ -133,7 +134,9 @@ def lens_grid(
     if focus is not None:
         column = alt.Chart(alt.Data(values=[{"c": labels[focus]}])).encode(x="c:N")
         marks.append(column.mark_rect(fillOpacity=0, stroke=tones.accent, strokeWidth=2))
-    return alt.layer(cells, text, *marks).properties(width=cell * len(labels), height=22 * len(words) + GRID_AROUND)
+    return alt.layer(cells, text, *marks).properties(
+        width=max(GRID_LEAST, cell * len(labels)), height=22 * len(words) + GRID_AROUND
+    )
 
 
 def before_after(rows: Sequence[tuple[str, float, float]], *, dark: bool) -> Chart:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import sys
 from typing import Any
 
@@ -33,8 +34,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"“{text}” is not a number from 1 on")
+    if not re.fullmatch(r"0*[1-9]\d{0,8}", text):
+        raise argparse.ArgumentTypeError(f"“{text[:40]}” is not a number from 1 on")
     return int(text)
 
 
@@ -70,7 +71,7 @@ def lens_rows(run: Run, target: int) -> list[dict[str, Any]]:
 def as_lines(found: dict[str, Any]) -> str:
     """The same for a person."""
     pieces = " ".join(json.dumps(token["text"], ensure_ascii=False) for token in found["tokens"])
-    lines = [f"{found['model']}: {len(found['tokens'])} tokens: {pieces}", ""]
+    lines = [f"{found['model']}: {len(found['tokens'])} token{'s'[: len(found['tokens']) > 1]}: {pieces}", ""]
     lines += [f"{each['p']:8.4f}  {json.dumps(each['text'], ensure_ascii=False)}" for each in found["top"]]
     if "lens" in found:
         lines += ["", "layer  mixer             p        rank    on top"]

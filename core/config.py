@@ -32,6 +32,13 @@ class Rope:
     partial: float = 1.0
 
 
+def _constant(name: str) -> float:
+    """JSON's extra numbers: a limit may be infinite, nothing may be NaN."""
+    if name == "NaN":
+        raise ValueError("a setting is NaN")
+    return float(name)
+
+
 class Config:
     """One model's settings. Whatever nobody read is refused by `finish`."""
 
@@ -44,12 +51,12 @@ class Config:
         """Raises TokenwalkError where there is no config.json, or none that can be read."""
         path = folder / "config.json"
         try:
-            raw = json.loads(path.read_text("utf-8"))
+            raw = json.loads(path.read_text("utf-8"), parse_constant=_constant)
         except FileNotFoundError:
             raise TokenwalkError(f"There is no config.json in {folder}: it is not a model folder.") from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise TokenwalkError(f"{path} cannot be read: {error}.") from None
-        if not isinstance(raw, dict) or "model_type" not in raw:
+        if not isinstance(raw, dict) or not isinstance(raw.get("model_type"), str):
             raise TokenwalkError(f"{path} names no model_type: it is not a model's config.")
         return cls(raw)
 

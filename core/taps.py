@@ -9,6 +9,7 @@ The plain `Tap` gives it back as it is. `SwitchOff` multiplies by 0 where that i
 asked for. Switched off first, then recorded: what is recorded is what the model went on with.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -96,6 +97,9 @@ class Request:
     head: int | None = None
 
 
+_BY_HEAD = ("attention.pattern", "mamba2.map", "deltanet.map")  # token by token: too large to keep for every head
+
+
 def parse_request(spec: str, sites: Sequence[Site], layers: int) -> Request:
     """`site`, `site:LAYERS` or `site:LAYER.HEAD`; layers as in `core.specs`.
 
@@ -111,7 +115,7 @@ def parse_request(spec: str, sites: Sequence[Site], layers: int) -> Request:
     if not site.per_layer:
         raise TokenwalkError(f"“{spec}”: {name} stands outside the layers, so it takes no layer.")
     text, _, head = rest.partition(".")
-    if head and ("head" not in site.axes or not head.isdecimal()):
+    if head and (site.name not in _BY_HEAD or not re.fullmatch(r"\d{1,9}", head)):
         raise TokenwalkError(f"“{spec}”: {name} cannot be picked by head “{head}”.")
     return Request(name, frozenset(parse_layers(text, layers, spec)), int(head) if head else None)
 

@@ -117,6 +117,10 @@ class Tokenizer:
         """A token's characters, or its bytes as ⟨F0 9F⟩."""
         return Token(id, self.bytes(id)).text
 
+    def visible(self, id: int) -> str:
+        """A token's text with its white space as signs, or its bytes as ⟨F0 9F⟩."""
+        return Token(id, self.bytes(id)).visible
+
     def first(self, word: str) -> int:
         """The id of the first token that `word`, with its leading space as typed, adds to a text.
 

@@ -8,7 +8,7 @@ from core.run import Run
 from core.stream import Growth, growth
 from pages.frame import cache, parts
 from pages.frame.scene import Scene, page, title
-from pages.frame.words import escape, quoted
+from pages.frame.words import escape, number, quoted
 
 MAP_UP_TO = 128  # tokens of the map of all positions
 
@@ -21,10 +21,12 @@ def says(run: Run, position: int, seen: Growth) -> str:
     half = max(both, key=lambda name: float(both[name].max()))
     layer = int(both[half].argmax())
     word, name = quoted(run.tokens[position].visible), escape(title(run.model))
+    most = float(both[half][layer])
+    addition = f"The largest single addition, {number(most)} long, is by the {half} of layer {layer}."
     return (
-        f"In **{name}**, the vector of {word} starts at a length of {start:.3g}, is {float(after[0]):.3g} long after "
-        f"layer 0 and longest after layer {largest}: {float(after[largest]):.3g}. The largest single addition, "
-        f"{float(both[half][layer]):.3g} long, is by the {half} of layer {layer}."
+        f"In **{name}**, the vector of {word} starts at a length of {number(start)}, is {number(float(after[0]))} long "
+        f"after layer 0 and longest after layer {largest}: {number(float(after[largest]))}. "
+        f"{addition if most else 'Nothing is added to it.'}"
     )
 
 

@@ -5,10 +5,9 @@ import streamlit as st
 from charts.parts import head_terms, terms
 from core.attribution import Attribution, attribution
 from core.run import Run
-from core.tokens import visible
 from pages.frame import cache, parts
 from pages.frame.scene import Scene, page, title
-from pages.frame.words import escape, quoted
+from pages.frame.words import escape, quoted, signed
 
 
 def says(run: Run, target: int, seen: Attribution) -> str:
@@ -16,11 +15,15 @@ def says(run: Run, target: int, seen: Attribution) -> str:
     halves = {"mixer": seen.mixer, "FFN": seen.ffn}
     half = max(halves, key=lambda name: float(halves[name].max()))
     layer = int(halves[half].argmax())
-    word, name = quoted(visible(run.model.tokenizer.text(target))), escape(title(run.model))
+    word, name = quoted(run.model.tokenizer.visible(target)), escape(title(run.model))
+    most = float(halves[half][layer])
+    best = (
+        f"The {half} of layer {layer} writes most of it: {signed(most)}." if most > 0 else "No layer writes along it."
+    )
     return (
-        f"In **{name}**, the logit of {word} is {seen.logit:.2f}. The {half} of layer {layer} writes most of it: "
-        f"{float(halves[half][layer]):+.2f}. All mixers together write {float(seen.mixer.sum()):+.2f}, all FFNs "
-        f"{float(seen.ffn.sum()):+.2f}, the embedding {seen.embedding:+.2f}."
+        f"In **{name}**, the logit of {word} is {seen.logit:.2f}. {best} All mixers together write "
+        f"{signed(float(seen.mixer.sum()))}, all FFNs {signed(float(seen.ffn.sum()))}, the embedding "
+        f"{signed(seen.embedding)}."
     )
 
 
@@ -55,18 +58,18 @@ def against(scene: Scene, seen: Attribution) -> Attribution:
     """The terms of the target, or of the target less a rival that the visitor picks."""
     run, target = scene.run, scene.target(scene.run)
     rivals = [each.id for each in run.top(8, scene.focus) if each.id != target]
-    text = run.model.tokenizer.text
+    word = run.model.tokenizer.visible
     rival = st.selectbox(
         "Against a rival",
         [None, *rivals],
-        format_func=lambda i: "none: the logit itself" if i is None else visible(text(i)),
+        format_func=lambda i: "none: the logit itself" if i is None else word(i),
         key="a rival",
     )
     if rival is None:
         return seen
     other = cache.attributed(run, rival, scene.focus)
     lead = seen.logit - other.logit
-    st.markdown(f"{quoted(visible(text(target)))} is {lead:+.2f} logits above {quoted(visible(text(rival)))}.")
+    st.markdown(f"{quoted(word(target))} is {signed(lead)} logits above {quoted(word(rival))}.")
     return Attribution(
         logit=seen.logit - other.logit,
         embedding=seen.embedding - other.embedding,

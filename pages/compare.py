@@ -7,7 +7,6 @@ from charts.theme import model_colours
 from charts.words import top_bars
 from core.compare import divergence, same_tokens
 from core.run import Run
-from core.tokens import visible
 from pages.frame import parts
 from pages.frame.scene import Scene, labels, page, title
 from pages.frame.words import escape, quoted
@@ -32,14 +31,15 @@ def draw(scene: Scene) -> None:
         st.info("Choose a second model in the sidebar: this page sets two side by side.", icon=":material/compare:")
         parts.onward(scene, "compare")
         return
-    a = scene.run
+    a, top = scene.run, st.container()
     others = [run for run in scene.runs if run is not a]
     b = st.selectbox("Against", others, format_func=lambda run: title(run.model), key="against")
     alike = same_tokens(a, b)
     nats = divergence(a, b).nats.tolist() if alike else []
     most = max(nats, default=0.0) or 1.0
     legend = f"Tint: KL after each token, as a share of the largest ({most:.2f} nats)." if alike else ""
-    parts.top(scene, "compare", [value / most for value in nats] if alike else None, legend)
+    with top:
+        parts.top(scene, "compare", [value / most for value in nats] if alike else None, legend)
     if alike:
         st.markdown(says(a, b, nats))
         picture = by_position(nats, scene.labels, title="KL in nats", focus=scene.focus, dark=scene.dark)
@@ -64,14 +64,14 @@ def words(scene: Scene, a: Run, b: Run) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for column, run, colour in zip(st.columns(2), (a, b), model_colours(scene.dark), strict=False):
         place = scene.place(run)
-        top = run.top(SHOWN, place)
+        likeliest = run.top(SHOWN, place)
         with column, st.container(border=True):
             st.markdown(f"**{escape(title(run.model))}** after {quoted(labels(run)[place])}")
-            bars = [(visible(each.text), each.p) for each in top]
+            bars = [(run.model.tokenizer.visible(each.id), each.p) for each in likeliest]
             st.altair_chart(top_bars(bars, colour=colour, dark=scene.dark), width="stretch")
         rows += [
             {"model": title(run.model), "after": labels(run)[place], "token": each.text, "probability": each.p}
-            for each in top
+            for each in likeliest
         ]
     return rows
 

@@ -7,10 +7,9 @@ from core import TokenwalkError
 from core.distance import FILLER, Point, by_distance, split
 from core.run import Run
 from core.specs import ATTENTION, LOCAL_ATTENTION
-from core.tokens import visible
 from pages.frame import cache, parts
 from pages.frame.scene import Scene, page, title
-from pages.frame.words import escape, percent, quoted
+from pages.frame.words import count, escape, percent, quoted
 
 OFF = "attention:*"
 ATTENDING = {ATTENTION, LOCAL_ATTENTION}
@@ -18,9 +17,9 @@ ATTENDING = {ATTENTION, LOCAL_ATTENTION}
 
 def says(run: Run, target: int, points: list[Point], without: list[Point]) -> str:
     """How one model's answer holds with distance, in a sentence."""
-    word = quoted(visible(run.model.tokenizer.text(target)))
+    word = quoted(run.model.tokenizer.visible(target))
     near, far = points[0], points[-1]
-    found = f"**{escape(title(run.model))}** gives {word} {percent(near.p)} at {near.tokens:,} tokens"
+    found = f"**{escape(title(run.model))}** gives {word} {percent(near.p)} at {count(near.tokens, 'token')}"
     if len(points) == 1:
         return found + "; with filler in between the text is longer than it takes."
     found += f" and {percent(far.p)} at {far.tokens:,}"
@@ -34,16 +33,16 @@ def draw(scene: Scene) -> None:
     head, tail = split(scene.view.text)
     st.caption("The sentence is cut in two, and weather and shops are put between: no people, nothing that is given.")
     left, right = st.columns(2)
-    head = left.text_input("Before the filler", head, key=f"before, of {scene.view.text}")
-    tail = right.text_input("After it", tail, key=f"after, of {scene.view.text}")
+    head = left.text_area("Before the filler", head, key=f"before, of {scene.view.text}")
+    tail = right.text_area("After it", tail, key=f"after, of {scene.view.text}")
     lines: dict[str, list[tuple[int, float]]] = {}
     rows: list[dict[str, object]] = []
     for run in scene.runs:
         target = scene.target(run)
         try:
-            points = cache.distances(run.model, head, tail, target, ())
+            points = cache.distances(run.model, head, tail, target, run.off.specs)
             hybrid = bool(ATTENDING & set(run.model.mixers)) and bool(set(run.model.mixers) - ATTENDING)
-            without = cache.distances(run.model, head, tail, target, (OFF,)) if hybrid else []
+            without = cache.distances(run.model, head, tail, target, (*run.off.specs, OFF)) if hybrid else []
         except TokenwalkError as error:
             st.warning(escape(str(error)))
             continue
@@ -63,6 +62,7 @@ def draw(scene: Scene) -> None:
                 for point in some
             ]
     if not rows:
+        parts.onward(scene, "distance")
         return
     st.altair_chart(by_tokens(lines, dark=scene.dark), width="stretch")
     with st.expander("The filler"):

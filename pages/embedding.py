@@ -6,7 +6,6 @@ from charts.theme import probability_colour
 from charts.vectors import vector_rows
 from core import embedding
 from core.run import Run
-from core.tokens import visible
 from pages.frame import cache, parts
 from pages.frame.scene import Scene, page, title
 from pages.frame.words import escape, listed, quoted
@@ -57,7 +56,7 @@ def draw(scene: Scene) -> None:
         st.markdown(says(each, scene.place(each)))
     found = cache.neighbours(run.model, run.ids[focus], NEIGHBOURS)
     st.altair_chart(picture(scene), width="stretch")
-    names = [f"{quoted(visible(each.text))} ({each.cosine:.2f})" for each in found]
+    names = [f"{quoted(run.model.tokenizer.visible(each.id))} ({each.cosine:.2f})" for each in found]
     st.markdown(f"The rows that point most nearly the same way, with their cosine: {listed(names)}.")
     parts.explain(
         "A few channels that stand out in nearly every row, and neighbours that are spelled alike (with and without a "

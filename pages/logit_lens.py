@@ -6,7 +6,6 @@ from charts.theme import probability_colour
 from charts.words import by_layer, lens_grid
 from core.lens import Lens, lens
 from core.run import Run
-from core.tokens import visible
 from pages.frame import cache, parts
 from pages.frame.scene import Scene, page, title
 from pages.frame.words import escape, percent, quoted
@@ -16,7 +15,7 @@ POSITIONS = 20  # columns of the grid: up to the focus and some past it
 
 def says(run: Run, seen: Lens) -> str:
     """Where the target first leads for good, in a sentence. `seen` has one position."""
-    word = quoted(visible(run.model.tokenizer.text(seen.target)))
+    word = quoted(run.model.tokenizer.visible(seen.target))
     name = f"In **{escape(title(run.model))}**, "
     at, first = seen.leads_from(), seen.first_on_top()
     last = run.model.layers - 1
@@ -38,7 +37,7 @@ def says(run: Run, seen: Lens) -> str:
 
 def top(run: Run, seen: Lens, layer: int) -> str:
     """The likeliest word after a layer, with its probability."""
-    word = visible(run.model.tokenizer.text(int(seen.top[layer, 0])))
+    word = run.model.tokenizer.visible(int(seen.top[layer, 0]))
     return f"{quoted(word)} ({percent(float(seen.top_p[layer, 0]))})"
 
 
@@ -48,14 +47,14 @@ def draw(scene: Scene) -> None:
     shares = [0.0] * len(scene.tokens)
     for column, position in enumerate(positions):
         shares[position] = float(grid.p[scene.layer, column])
-    word = visible(scene.model.tokenizer.text(grid.target))
+    word = scene.model.tokenizer.visible(grid.target)
     legend = f"Tint: probability of “{word}” next, after layer {scene.layer}."
     parts.top(scene, "logit_lens", shares, legend, probability_colour(scene.dark))
     lines = {}
     for run in scene.runs:
         seen = cache.logit_lens(run, scene.target(run), (scene.place(run),))
         st.markdown(says(run, seen))
-        lines[f"{title(run.model)}: {visible(run.model.tokenizer.text(seen.target))}"] = seen.p[:, 0].tolist()
+        lines[f"{title(run.model)}: {run.model.tokenizer.visible(seen.target)}"] = seen.p[:, 0].tolist()
     st.caption(
         f"The target’s probability after each layer, at the token in focus ({escape(scene.labels[scene.focus])})"
     )
@@ -89,9 +88,9 @@ def window(scene: Scene) -> tuple[int, ...]:
 
 def picture(scene: Scene, grid: Lens) -> object:
     """The grid of words."""
-    text = scene.model.tokenizer.text
+    word = scene.model.tokenizer.visible
     return lens_grid(
-        [[visible(text(int(id))) for id in row] for row in grid.top],
+        [[word(int(id)) for id in row] for row in grid.top],
         grid.top_p.tolist(),
         [scene.labels[i] for i in grid.positions],
         layer=scene.layer,

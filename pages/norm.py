@@ -8,7 +8,7 @@ from core.norm import Normed, mean, normed, root_mean_square
 from core.run import Run
 from pages.frame import parts
 from pages.frame.scene import Scene, page, title
-from pages.frame.words import escape, quoted
+from pages.frame.words import escape, number, quoted
 
 FORMULA = {
     "LayerNorm": "(x − mean) / √(variance + ε) · weight + bias",
@@ -20,9 +20,9 @@ def says(run: Run, layer: int, position: int, seen: Normed) -> str:
     """One model's norm of the token in focus, in a sentence."""
     word, name = quoted(run.tokens[position].visible), escape(title(run.model))
     return (
-        f"Before layer {layer} of **{name}**, {word} has a root mean square of {root_mean_square(seen.before):.3g} "
-        f"(mean {mean(seen.before):.2g}); {seen.kind} takes it to {root_mean_square(seen.scaled):.3g}, and its learned "
-        f"weight to {root_mean_square(seen.after):.3g}."
+        f"Before layer {layer} of **{name}**, {word} has a root mean square of {number(root_mean_square(seen.before))} "
+        f"(mean {number(mean(seen.before))}); {seen.kind} takes it to {number(root_mean_square(seen.scaled))}, and its "
+        f"learned weight to {number(root_mean_square(seen.after))}."
     )
 
 

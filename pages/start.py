@@ -6,10 +6,9 @@ from charts.theme import model_colours
 from charts.words import top_bars
 from core.model import Model
 from core.run import Run
-from core.tokens import visible
 from pages.frame import parts, walk
 from pages.frame.scene import Scene, page, title
-from pages.frame.words import escape, percent, quoted
+from pages.frame.words import count, escape, percent, quoted
 
 TOP = 10
 
@@ -17,9 +16,10 @@ TOP = 10
 def says(run: Run) -> str:
     """One model's answer in a sentence."""
     first, second = run.top(2)
+    word = run.model.tokenizer.visible
     return (
-        f"**{escape(title(run.model))}** goes on with {quoted(visible(first.text))} at {percent(first.p)}; "
-        f"next comes {quoted(visible(second.text))} at {percent(second.p)}."
+        f"**{escape(title(run.model))}** goes on with {quoted(word(first.id))} at {percent(first.p)}; "
+        f"next comes {quoted(word(second.id))} at {percent(second.p)}."
     )
 
 
@@ -53,13 +53,12 @@ def draw(scene: Scene) -> None:
 def answer(scene: Scene, run: Run, colour: str) -> None:
     """One model's ten likeliest next tokens, and where it comes from."""
     st.markdown(f"**{escape(title(run.model))}**")
-    words = [(visible(each.text), each.p) for each in run.top(TOP)]
+    words = [(run.model.tokenizer.visible(each.id), each.p) for each in run.top(TOP)]
     st.altair_chart(top_bars(words, colour=colour, dark=scene.dark), width="stretch")
     model = run.model
-    st.caption(
-        f"{model.layers} layers, width {model.width:,}, {len(run.ids)} tokens. From {escape(model.card.source)}"
-        f"{', ' + escape(model.card.licence) if model.card.licence else ''}. {escape(model.card.note)}"
-    )
+    size = f"{model.layers} layers, width {model.width:,}, {count(len(run.ids), 'token')}"
+    source = ", ".join(filter(None, (model.card.source, model.card.licence)))
+    st.caption(f"{size}. From {escape(source)}. {escape(model.card.note)}")
 
 
 def walk_map(scene: Scene) -> None:

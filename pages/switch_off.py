@@ -4,24 +4,24 @@ import streamlit as st
 from torch import Tensor
 
 from charts.parts import sweep
-from charts.theme import FFN_COLOUR, MIXER_COLOURS
-from charts.words import before_after
+from charts.theme import FFN_COLOUR, MIXER_COLOURS, probability_colour
+from charts.words import before_after, top_bars
 from core.ablation import switched
 from core.run import Run
 from core.specs import MIXER_WORDS
 from core.taps import SwitchOff
-from core.tokens import visible
 from pages.frame import cache, components, parts, state
 from pages.frame.scene import Scene, fitting, page, title
 from pages.frame.words import escape, percent, quoted
 
 SHOWN = 6  # next tokens a model
+SWEEP_UP_TO = 256  # tokens: a longer text is swept when asked for
 WHOLE = {"attention": "all attention", "mamba2": "all Mamba2", "deltanet": "all gated DeltaNet"}
 
 
 def says(run: Run, target: int, plain: Tensor, off: Tensor | None) -> str:
     """What the switches do to the target, in a sentence. `plain` and `off`: next-token probabilities."""
-    word = quoted(visible(run.model.tokenizer.text(target)))
+    word = quoted(run.model.tokenizer.visible(target))
     name = f"**{escape(title(run.model))}**: "
     if off is None:
         return f"{name}nothing is switched off. {word} is at {percent(float(plain[target]))}."
@@ -29,7 +29,7 @@ def says(run: Run, target: int, plain: Tensor, off: Tensor | None) -> str:
     found = f"{name}with this off, {word} goes from {percent(before)} to {percent(after)}"
     if best == target:
         return found + " and is still on top."
-    return found + f"; on top is {quoted(visible(run.model.tokenizer.text(best)))} at {percent(float(off[best]))}."
+    return found + f"; on top is {quoted(run.model.tokenizer.visible(best))} at {percent(float(off[best]))}."
 
 
 def draw(scene: Scene) -> None:
@@ -62,18 +62,22 @@ def draw(scene: Scene) -> None:
 
 
 def swept(scene: Scene) -> None:
-    """Every mixer of the model in hand off in turn, each alone."""
+    """Every mixer of the model in hand off in turn, each alone and with nothing else off."""
     run, model = cache.run(scene.model, scene.view.text), scene.model
+    if len(run.ids) > SWEEP_UP_TO and not st.button(
+        "Switch every mixer off in turn: on a long text this takes minutes"
+    ):
+        return
     target = scene.target(scene.run)
     p = cache.sweep(run)
     own, best = p[:, target], p.argmax(-1).tolist()
-    words = [visible(model.tokenizer.text(i)) for i in best]
+    words = [model.tokenizer.visible(i) for i in best]
     kept = sum(i == target for i in best)
     lowest = int(own.argmin())
-    word = quoted(visible(model.tokenizer.text(target)))
+    word = quoted(model.tokenizer.visible(target))
     st.markdown(
-        f"**One mixer off at a time** in {escape(title(model))}: {word} is on top for {kept} of {model.layers}; it is "
-        f"lowest without layer {lowest}, at {percent(float(own[lowest]))}."
+        f"**One mixer off at a time** in {escape(title(model))}, and nothing else: {word} is on top for {kept} of "
+        f"{model.layers}; it is lowest without layer {lowest}, at {percent(float(own[lowest]))}."
     )
     plain = float(run.probabilities()[target])
     st.altair_chart(sweep(model.mixers, own.tolist(), words, plain, dark=scene.dark), width="stretch")
@@ -102,7 +106,13 @@ def board(scene: Scene) -> None:
     ]
     ffns = [cell(f"ffn:{at}", at, FFN_COLOUR, at in off.ffns, f"FFN of layer {at}") for at in range(model.layers)]
     heads = [
-        cell(f"head:{layer}.{head}", head, colour, (layer, head) in off.heads, f"head {head} of layer {layer}")
+        cell(
+            f"head:{layer}.{head}",
+            head,
+            colour,
+            (layer, head) in off.heads or layer in off.mixers,
+            f"head {head} of layer {layer}",
+        )
         for head in range(model.heads(layer))
     ]
     rows = [("mixers", mixers), ("FFNs", ffns), (f"heads of {layer}", heads)]
@@ -126,10 +136,12 @@ def shown(plain: Tensor, off: Tensor) -> list[int]:
 
 
 def picture(scene: Scene, run: Run, plain: Tensor, off: Tensor) -> object:
-    """The next tokens before and after."""
-    text = run.model.tokenizer.text
-    data = [(visible(text(i)), float(plain[i]), float(off[i])) for i in shown(plain, off)]
-    return before_after(data, dark=scene.dark)
+    """The next tokens before and after; as trained only, where nothing is off."""
+    word = run.model.tokenizer.visible
+    if off is plain:
+        colour = probability_colour(scene.dark)
+        return top_bars([(word(i), float(plain[i])) for i in shown(plain, off)], colour=colour, dark=scene.dark)
+    return before_after([(word(i), float(plain[i]), float(off[i])) for i in shown(plain, off)], dark=scene.dark)
 
 
 def rows(run: Run, plain: Tensor, off: Tensor) -> list[dict[str, object]]:

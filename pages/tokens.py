@@ -5,22 +5,21 @@ import re
 import streamlit as st
 
 from core.run import Run
-from core.tokens import Tokenizer, visible
+from core.tokens import Tokenizer
 from pages.frame import parts
 from pages.frame.scene import Scene, page, title
-from pages.frame.words import escape, listed, quoted
+from pages.frame.words import count, escape, listed, quoted
 
 FORM = re.compile(r"<\|[^|<>]{1,40}\|>|<bos>|<eos>|</?s>")  # what special tokens look like
 
 
 def says(run: Run) -> str:
     """One tokenizer's work in a sentence."""
-    characters, tokens = len(run.text), len(run.tokens)
+    size = len(run.text.encode("utf-8", "replace"))
     longest = max(run.tokens, key=lambda token: len(token.bytes))
     found = (
-        f"**{escape(title(run.model))}** cuts {characters:,} {'character' if characters == 1 else 'characters'} "
-        f"({len(run.text.encode('utf-8', 'replace')):,} bytes) into {tokens:,} "
-        f"{'token' if tokens == 1 else 'tokens'}; the longest is {quoted(longest.visible)}."
+        f"**{escape(title(run.model))}** cuts {count(len(run.text), 'character')} ({count(size, 'byte')}) into "
+        f"{count(len(run.tokens), 'token')}; the longest is {quoted(longest.visible)}."
     )
     return found + broken(run) + special(run)
 
@@ -90,7 +89,7 @@ def table(run: Run) -> None:
     st.markdown(f"**{escape(title(run.model))}**")
     st.dataframe(rows(run), hide_index=True, height=min(36 * (len(run.tokens) + 1) + 3, 480))
     last = run.tokens[-1]
-    st.caption(f"The next token is predicted from the last one, {escape(visible(last.text))}, id {last.id}.")
+    st.caption(f"The next token is predicted from the last one, {escape(last.visible)}, id {last.id}.")
 
 
 page(draw)

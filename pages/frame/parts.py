@@ -51,7 +51,7 @@ def sentence(scene: Scene, tint: Sequence[float] | None, legend: str, colour: st
                 "special": token.added,
             }
         )
-    where = f"{title(scene.model)}. " if len(scene.runs) > 1 else ""
+    where = f"{title(scene.model)}. " if legend and len(scene.runs) > 1 else ""
     components.chips("chips", chips, scene.focus, where + legend, lambda place: state.put(focus=place))
 
 
@@ -143,7 +143,9 @@ def code(scene: Scene, *functions: Callable[..., Any]) -> None:
 
 
 def numbers(name: str, rows: Sequence[dict[str, Any]]) -> None:
-    """The page's numbers as a table, and as a CSV file."""
+    """The page's numbers as a table, and as a CSV file; nothing where there are none."""
+    if not rows:
+        return
     with st.expander("The numbers", icon=":material/table:"):
         st.dataframe(rows, hide_index=True)
         text = io.StringIO()

@@ -1,6 +1,7 @@
 """What a page looks at: the view, with the models loaded and the sentence run through each of them."""
 
 import importlib
+import re
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from core.tokens import Token
 from pages.frame import cache, state
 from pages.frame.words import escape
 
+BY_ID = re.compile(r"id:(\d{1,9})")  # a target that no text spells: part of a character
 SEARCH_UP_TO = 128  # tokens: in a longer text looking through every head would take too long
 
 
@@ -186,8 +188,16 @@ def place(run: Run, view: state.View, focus: int) -> tuple[int, int]:
     return (last, cache.MEAN) if found is None else (found.layer, found.head)
 
 
+def spelled(run: Run, token: int) -> str:
+    """How a target is written in a view: as its text, or as "id:123" where its text alone is another token."""
+    text = run.model.tokenizer.text(token)
+    return text if text and run.model.tokenizer.first(text) == token else f"id:{token}"
+
+
 def target_of(run: Run, view: state.View) -> int:
     """The token that the walk follows in a run: as typed, else the model's own first choice with nothing off."""
+    if (by_id := BY_ID.fullmatch(view.target)) and int(by_id[1]) < run.model.tokenizer.size:
+        return int(by_id[1])
     if view.target:
         return run.model.tokenizer.first(view.target)
     return cache.run(run.model, run.text).top(1)[0].id

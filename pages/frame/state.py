@@ -6,6 +6,7 @@ Opening the URL gives the same view: sentence, models, layer, head, focus token,
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote_plus
 
 import streamlit as st
 
@@ -14,7 +15,7 @@ from core.specs import Shape, turned_over
 
 PROMPT = "In the morning, Alice gave Bob a book. Later, Bob gave the book back to"
 MOST_MODELS = 4
-LINK_CHARACTERS = 4000  # a longer sentence would make a link that servers refuse
+LINK_CHARACTERS = 6000  # of the sentence as it stands in a link: servers refuse longer ones
 NUMBERS = ("layer", "head", "focus")
 KEYS = ("text", "models", "hand", "target", "off", *NUMBERS)
 
@@ -45,7 +46,7 @@ class View:
             "off": ",".join(self.off),
             **{name: str(value) for name in NUMBERS if (value := getattr(self, name)) is not None},
         }
-        if len(self.text) > LINK_CHARACTERS:
+        if len(quote_plus(self.text)) > LINK_CHARACTERS:
             del query["text"]
         return {name: value for name, value in query.items() if value}
 

@@ -16,10 +16,10 @@ def quoted(visible: str) -> str:
 
 
 def percent(p: float) -> str:
-    """A probability as a reader says it: "81 %", "0.4 %", "less than 0.1 %"."""
+    """A probability as a reader says it: "81 %", "99.7 %", "0.4 %", "less than 0.1 %"; never 100 % or 0 %."""
     if p >= 0.9995:
-        return "more than 99.9 %" if p < 1 else "100 %"
-    if p >= 0.0995:
+        return "more than 99.9 %"
+    if 0.0995 <= p < 0.9945:
         return f"{100 * p:.0f} %"
     return f"{100 * p:.1f} %" if p >= 0.001 else "less than 0.1 %"
 
@@ -27,3 +27,18 @@ def percent(p: float) -> str:
 def listed(items: list[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def number(x: float) -> str:
+    """A measured number: three digits, thousands set apart, a real minus."""
+    return (f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}").replace("-", "−")
+
+
+def signed(x: float) -> str:
+    """A term of a sum, with its sign and two decimals."""
+    return f"{x:+.2f}".replace("-", "−")
+
+
+def count(n: int, what: str) -> str:
+    """ "1 token", "18 tokens"."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"

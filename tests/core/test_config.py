@@ -301,3 +301,19 @@ def test_every_architecture_says_all_that_a_page_asks_of_it() -> None:
         assert model.shape.heads == tuple(model.heads(layer) for layer in range(model.layers))
         assert model.context == 512
         assert model.vocabulary == 300
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"model_type": ["qwen3"]}', '{"model_type": "qwen3", "rms_norm_eps": NaN}'],
+    ids=["deep", "a list for a name", "NaN"],
+)
+def test_a_config_of_nonsense_is_refused_in_a_sentence(text: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(TokenwalkError):
+        Config.from_folder(tmp_path)
+
+
+def test_a_limit_may_be_infinite(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "x", "time_step_limit": [0.0, Infinity]}')
+    assert Config.from_folder(tmp_path).get("time_step_limit") == [0.0, float("inf")]

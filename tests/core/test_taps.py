@@ -360,3 +360,9 @@ def test_a_recorder_of_one_layer_shares_what_it_keeps() -> None:
     recorder.at(1)("mixer.write", torch.ones(1))
     recorder.at(0)("mixer.write", torch.zeros(1))
     assert {site: sorted(found) for site, found in recorder.values.items()} == {"mixer.write": [1]}
+
+
+@pytest.mark.parametrize("spec", ["mixer.heads:0.1", "attention.query:0.0", "attention.pattern:0." + "9" * 5000])
+def test_only_maps_are_picked_by_head(spec: str) -> None:
+    with pytest.raises(TokenwalkError, match="cannot be picked by head"):
+        tiny("llama").model.run("hi", record=[spec])

@@ -39,7 +39,10 @@ def test_a_token_in_a_sentence_is_bold_and_quoted() -> None:
 @pytest.mark.parametrize(
     ("p", "said"),
     [
-        (1.0, "100 %"),
+        (1.0, "more than 99.9 %"),
+        (0.9994, "99.9 %"),
+        (0.995, "99.5 %"),
+        (0.994, "99 %"),
         (0.9999, "more than 99.9 %"),
         (0.8149, "81 %"),
         (0.0426, "4.3 %"),
