@@ -25,8 +25,8 @@ SEARCH_UP_TO = 128  # tokens: in a longer text looking through every head would 
 class Scene:
     """One visitor's view of one page.
 
-    `runs` holds one run a model that could be had and could take the text, switches off as asked for; `plain` the same
-    as trained. `run` is the one of the model in hand, and `layer`, `head` and `focus` are clipped to it.
+    `runs` holds one run a model that could be had and could take the text, with those switches off that fit it. `run`
+    is the one of the model in hand, and `layer`, `head` and `focus` are clipped to it.
     """
 
     view: state.View
