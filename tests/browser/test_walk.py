@@ -167,6 +167,9 @@ def test_every_page_fits_every_width(
         guest.page.set_viewport_size({"width": width, "height": 900})
         height = int(guest.page.evaluate(f"document.querySelector('{MAIN_TEST_ID}').scrollHeight"))
         guest.page.set_viewport_size({"width": width, "height": min(height + 40, 4000)})
+        if width < 768:  # there the sidebar slides away
+            gone = "document.querySelector('[data-testid=stSidebar]').getBoundingClientRect().right <= 1"
+            guest.page.wait_for_function(gone, timeout=PATIENCE)
         guest.settled().page.screenshot(path=artefacts / f"{path or 'start'}-{width}-{scheme}.png")
         overflow = guest.page.evaluate(
             f"(() => {{ const main = document.querySelector('{MAIN_TEST_ID}');"
