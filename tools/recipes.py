@@ -98,8 +98,9 @@ GPT2 = Recipe(
     (
         Phase(260, 16, 256, 0, nonsense=4, copies=1.5, short=0.7),
         Phase(60, 16, 256, 120, nonsense=4, copies=1.5, short=0.7),
-        Phase(100, 8, 512, 120, nonsense=4, copies=1.5, short=0.5),
-        Phase(330, 8, 512, 440, nonsense=4, copies=2.5, short=0.3),
+        Phase(80, 8, 512, 120, nonsense=4, copies=1.5, short=0.5),
+        Phase(220, 16, 256, 120, nonsense=8, copies=2.5, short=0.8),
+        Phase(320, 8, 512, 440, nonsense=5, copies=2.5, short=0.4),
         Phase(80, 4, 1024, 460, nonsense=4, copies=2.5, short=0.3),
     ),
     cooldown=300,
@@ -121,8 +122,8 @@ GEMMA3 = Recipe(
     "model.",
     (
         Phase(270, 16, 256, 0, nonsense=4, copies=1.5, short=0.7),
-        Phase(80, 16, 256, 120, nonsense=4, copies=1.5, short=0.5),
-        Phase(200, 8, 512, 440, nonsense=4, copies=2.5, short=0.3),
+        Phase(130, 16, 256, 120, nonsense=8, copies=2.5, short=0.8),
+        Phase(220, 8, 512, 440, nonsense=5, copies=2.5, short=0.4),
     ),
     cooldown=200,
     bos=True,

@@ -103,6 +103,7 @@ def save(model: Model, settings: dict[str, Any], prefix: str, folder: Path) -> N
         for name, tensor in model.weights.in_file_layout(model.layout)
     }
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)  # the library makes it readable to its owner alone
     (folder / "config.json").write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
     special = model.tokenizer.fast.id_to_token(0)
     names = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": special, "eos_token": special}
