@@ -22,10 +22,15 @@ def word_axis() -> alt.Axis:
     return alt.Axis(ticks=False, domain=False, labelOverlap=False, labelExpr=word)
 
 
+def share(p: float) -> str:
+    """A probability beside its bar, to a tenth of a per cent: never "100.0%" or "0.0%"."""
+    return ">99.9%" if p >= 0.9995 else "<0.1%" if p < 0.0005 else f"{p:.1%}"
+
+
 def top_bars(words: Sequence[tuple[str, float]], *, colour: str, dark: bool) -> Chart:
     """The likeliest next tokens: (visible text, probability), likeliest first."""
     labels = [f"{place} {word}" for place, (word, _) in enumerate(words)]
-    rows = [{"word": label, "p": p} for label, (_, p) in zip(labels, words, strict=True)]
+    rows = [{"word": label, "p": p, "said": share(p)} for label, (_, p) in zip(labels, words, strict=True)]
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=alt.Y(
             "word:N",
@@ -39,9 +44,7 @@ def top_bars(words: Sequence[tuple[str, float]], *, colour: str, dark: bool) -> 
     bars = base.mark_bar(color=colour, cornerRadiusEnd=2).encode(
         x=alt.X("p:Q", title="probability", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5))
     )
-    text = base.mark_text(align="left", dx=4, color=palette(dark).text).encode(
-        x=alt.X("p:Q"), text=alt.Text("p:Q", format=".1%")
-    )
+    text = base.mark_text(align="left", dx=4, color=palette(dark).text).encode(x=alt.X("p:Q"), text="said:N")
     return alt.layer(bars, text).properties(height=24 * len(words) + AROUND, width="container")
 
 

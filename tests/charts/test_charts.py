@@ -90,6 +90,12 @@ def test_bars_hold_the_probabilities_in_order_and_equal_words_apart() -> None:
     assert len({row["word"] for row in values}) == 3
 
 
+def test_no_bar_says_that_a_word_is_certain_or_impossible() -> None:
+    shares = [0.99968, 0.9994, 0.815, 0.0006, 0.0001]
+    values = rows(spec(top_bars([("x", p) for p in shares], colour="#123456", dark=False)))
+    assert [row["said"] for row in values] == [">99.9%", "99.9%", "81.5%", "0.1%", "<0.1%"]
+
+
 def test_the_lens_grid_has_a_word_for_each_layer_and_position() -> None:
     made = spec(
         lens_grid([["a", "b"], ["c", "d"]], [[0.1, 0.2], [0.3, 0.4]], ["0 x", "1 x"], layer=1, focus=0, dark=False)
