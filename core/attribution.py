@@ -10,9 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from core.errors import TokenwalkError
 from core.run import Run
-from core.taps import Both, Recorder, Request, SwitchOff
 
 HALVES = ("mixer", "ffn")
 
@@ -61,16 +59,6 @@ class _Readout:
         return self._centre(written) @ self.direction / self.divisor
 
 
-def _block(run: Run, layer: int, *sites: str) -> dict[str, Tensor]:
-    """Values of a layer's sites, run once more from the saved stream; none for a site that the model lacks."""
-    streams = run.values.get("residual.before", {})
-    if layer not in streams:
-        raise TokenwalkError("An attribution needs a run that recorded “residual.before” in every layer.")
-    recorder = Recorder([Request(site, frozenset([layer])) for site in sites])
-    run.model.block(layer, streams[layer][None], Both(SwitchOff([run.off]), recorder))
-    return {site: found[layer][0] for site, found in recorder.values.items()}
-
-
 @torch.no_grad()
 def attribution(run: Run, target: int, position: int) -> Attribution:
     """The terms of `target`'s logit at `position`.
@@ -82,7 +70,7 @@ def attribution(run: Run, target: int, position: int) -> Attribution:
     terms: dict[str, list[Tensor]] = {half: [] for half in HALVES}
     heads = []
     for layer in range(model.layers):
-        found = _block(run, layer, "mixer.heads", "residual.before", "residual.between", "residual.after")
+        found = run.again(layer, "mixer.heads", "residual.before", "residual.between", "residual.after")
         before, between, after = (found[f"residual.{at}"][position] for at in ("before", "between", "after"))
         terms["mixer"].append(readout.of(between - before))
         terms["ffn"].append(readout.of(after - between))
@@ -118,7 +106,7 @@ def top_neurons(run: Run, target: int, position: int, k: int = 10) -> list[Neuro
     for layer in range(run.model.layers):
         if layer in run.off.ffns:
             continue
-        a = _block(run, layer, "ffn.neurons")["ffn.neurons"][position]
+        a = run.again(layer, "ffn.neurons")["ffn.neurons"][position]
         contribution = a * readout.of(write_back(run, layer, a))
         best, neurons = contribution.topk(min(k, len(a)))
         found += [
@@ -140,7 +128,7 @@ def write_back(run: Run, layer: int, a: Tensor) -> Tensor:
 @torch.no_grad()
 def activations(run: Run, layer: int, position: int) -> Tensor:
     """The activation of each neuron of a layer at one position, its gate included: (neuron,)."""
-    return _block(run, layer, "ffn.neurons")["ffn.neurons"][position]
+    return run.again(layer, "ffn.neurons")["ffn.neurons"][position]
 
 
 @torch.no_grad()

@@ -68,3 +68,35 @@ def lens(
         progress((layer + 1) / run.model.layers)
     top, top_p, p, rank = (torch.cat(column).view(run.model.layers, -1) for column in columns)
     return Lens(target, tuple(chosen), top, top_p, p, rank)
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Words' probabilities at one position, read after each half of each layer.
+
+    `p` (word, layer, half): half 0 is after the mixer, half 1 after the FFN. `start` (word,): before layer 0.
+    """
+
+    words: tuple[int, ...]
+    start: Tensor
+    p: Tensor
+
+    def gains(self, word: int = 0) -> Tensor:
+        """What each half adds to the probability of the word at this place in `words`: (layer, half)."""
+        after = self.p[word].flatten()
+        return torch.diff(after, prepend=self.start[word, None]).view(-1, 2)
+
+
+@torch.no_grad()
+def halves(run: Run, words: Sequence[int], position: int) -> Halves:
+    """The lens after each mixer and each FFN, at one position, from a run that recorded "residual.before" everywhere.
+
+    Each layer's block runs once more for the stream between its halves. Raises TokenwalkError where the run did not
+    record that.
+    """
+    rows = [run.again(0, "residual.before")["residual.before"][position]]
+    for layer in range(run.model.layers):
+        found = run.again(layer, "residual.between", "residual.after")
+        rows += [found["residual.between"][position], found["residual.after"][position]]
+    p = run.model.unembed(torch.stack(rows)[None])[0].float().softmax(-1)[:, list(words)].t()
+    return Halves(tuple(words), p[:, 0], p[:, 1:].reshape(len(p), -1, 2))

@@ -11,10 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from core.errors import TokenwalkError
 from core.run import Run
 from core.specs import ATTENTION, DELTANET, LOCAL_ATTENTION, MAMBA2
-from core.taps import Both, Recorder, Request, SwitchOff
 
 SITE = {
     ATTENTION: "attention.pattern",
@@ -36,14 +34,8 @@ def maps(run: Run, layer: int, heads: Sequence[int]) -> Tensor:
 
     `run` recorded "residual.before" in that layer; its switches stay off. Raises TokenwalkError where it did not.
     """
-    before = run.values.get("residual.before", {}).get(layer)
-    if before is None:
-        raise TokenwalkError(f"A map of layer {layer} needs a run that recorded “residual.before” there.")
-    site = SITE[run.model.mixers[layer]]
-    recorder = Recorder([Request(site, frozenset([layer]), head) for head in heads])
-    run.model.block(layer, before[None], Both(SwitchOff([run.off]), recorder))
-    rising = sorted(set(heads))
-    return recorder.values[site][layer][0, [rising.index(head) for head in heads]]
+    site, rising = SITE[run.model.mixers[layer]], sorted(set(heads))
+    return run.again(layer, site, heads=rising)[site][[rising.index(head) for head in heads]]
 
 
 def small_maps(run: Run, layer: int, size: int) -> Tensor:

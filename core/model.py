@@ -118,6 +118,10 @@ class Model(ABC):
         The logit is direction · (the stream divided by its root mean square, for LayerNorm less its mean) + constant.
         """
 
+    @abstractmethod
+    def kept(self, layer: int, tokens: int) -> int:
+        """Numbers that a model which writes on keeps of the layer after so many tokens: keys and values, or a state."""
+
     def write_scale(self, layer: int, half: str, raw: Tensor) -> Tensor:
         """What a half ("mixer" or "ffn") multiplies its output by before it is added to the stream: like `raw` or ().
 

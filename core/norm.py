@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from core.run import Run
-from core.taps import Both, Recorder, Request, SwitchOff
 
 
 @dataclass(frozen=True)
@@ -39,10 +38,8 @@ def normed(run: Run, layer: int, position: int) -> Normed:
 
     `run` recorded "residual.before" in that layer. LayerNorm: Ba et al. 2016. RMSNorm: Zhang & Sennrich 2019.
     """
-    stream = run.values["residual.before"][layer][None]
-    recorder = Recorder([Request("mixer.input", frozenset([layer]))])
-    run.model.block(layer, stream, Both(SwitchOff([run.off]), recorder))
-    before, after = stream[0, position], recorder.values["mixer.input"][layer][0, position]
+    found = run.again(layer, "residual.before", "mixer.input")
+    before, after = found["residual.before"][position], found["mixer.input"][position]
     centred = before - before.mean() if run.model.norm == "LayerNorm" else before
     scaled = centred * torch.rsqrt(centred.pow(2).mean() + run.model.eps)
     return Normed(run.model.norm, before, scaled, after)

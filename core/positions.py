@@ -10,7 +10,6 @@ from core.errors import TokenwalkError
 from core.mixers import attention_mask, rope_frequencies
 from core.model import Model, Rotary
 from core.run import Run
-from core.taps import Both, Recorder, Request, SwitchOff
 
 FAST_TURNS = 32.0  # within the context: a fast band makes at least so many, a slow one less than one
 PAIRS_UP_TO = 128  # tokens whose every pair is looked at in `band_weights`
@@ -52,10 +51,8 @@ def band_weights(run: Run, layer: int) -> Tensor:
     rotary = run.model.rotary(layer)
     if rotary is None:
         raise TokenwalkError(f"Layer {layer} has no RoPE.")
-    recorder = Recorder([Request(name, frozenset([layer])) for name in ("attention.query", "attention.key")])
-    stream = run.values["residual.before"][layer][None]
-    run.model.block(layer, stream, Both(SwitchOff([run.off]), recorder))
-    q, k = (recorder.values[f"attention.{name}"][layer][0, :, -PAIRS_UP_TO:] for name in ("query", "key"))
+    found = run.again(layer, "attention.query", "attention.key")
+    q, k = (found[f"attention.{name}"][:, -PAIRS_UP_TO:] for name in ("query", "key"))
     k = k.repeat_interleave(len(q) // len(k), dim=0)
     half = rotary.dim // 2
     seen = attention_mask(q.shape[1], None)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from core.errors import TokenwalkError
 from core.specs import Switches
-from core.taps import Recorder
+from core.taps import Both, Recorder, Request, SwitchOff
 from core.tokens import Token
 
 if TYPE_CHECKING:
@@ -65,6 +66,21 @@ class Run:
     def logits_at(self, position: int = -1) -> Tensor:
         """(vocabulary,), float32: the logits at one position only."""
         return self.model.unembed(self.stream[None, position, None])[0, 0].float()
+
+    @torch.no_grad()
+    def again(self, layer: int, *sites: str, heads: Sequence[int] = ()) -> dict[str, Tensor]:
+        """What one layer's block hands to its taps, run once more from the saved stream: by site, without a batch axis.
+
+        Sites that the layer lacks are left out. `heads` picks from a map's head axis, in rising order. The run's
+        switches stay off. Raises TokenwalkError where the run did not record "residual.before" in that layer.
+        """
+        before = self.values.get("residual.before", {}).get(layer)
+        if before is None:
+            raise TokenwalkError(f"Looking into layer {layer} needs a run that recorded “residual.before” there.")
+        here = frozenset([layer])
+        recorder = Recorder([Request(site, here, head) for site in sites for head in (*heads,) or (None,)])
+        self.model.block(layer, before[None], Both(SwitchOff([self.off]), recorder))
+        return {site: found[layer][0] for site, found in recorder.values.items()}
 
     def probabilities(self, position: int = -1) -> Tensor:
         """(vocabulary,): softmax over the whole vocabulary of what comes after `position`."""

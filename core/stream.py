@@ -5,9 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from core.errors import TokenwalkError
 from core.run import Run
-from core.taps import Both, Recorder, Request, SwitchOff
 
 SITES = ("residual.before", "residual.between", "residual.after")
 
@@ -37,14 +35,10 @@ def growth(run: Run) -> Growth:
     What a half adds is measured as the difference of the stream around it, so that a bias is part of it. Raises
     TokenwalkError where the run did not record that.
     """
-    streams = run.values.get("residual.before", {})
-    if len(streams) != run.model.layers:
-        raise TokenwalkError("The stream's growth needs a run that recorded “residual.before” in every layer.")
     rows: list[list[Tensor]] = [[] for _ in range(7)]
     for layer in range(run.model.layers):
-        recorder = Recorder([Request(site, frozenset([layer])) for site in SITES])
-        run.model.block(layer, streams[layer][None], Both(SwitchOff([run.off]), recorder))
-        before, between, after = (recorder.values[site][layer][0] for site in SITES)
+        found = run.again(layer, *SITES)
+        before, between, after = (found[site] for site in SITES)
         mixer, ffn = between - before, after - between
         lengths = [x.norm(dim=-1) for x in (before, between, after, mixer, ffn)]
         cosines = [torch.cosine_similarity(mixer, before, dim=-1), torch.cosine_similarity(ffn, between, dim=-1)]

@@ -32,6 +32,9 @@ class Gemma3(Model):
     model_types = ("gemma3_text",)
 
     head_count: int
+    kv_heads: int
+    head_dim: int
+    window: int
 
     def read(self, config: Config) -> None:
         self.width = config.get("hidden_size", 2304)
@@ -116,6 +119,10 @@ class Gemma3(Model):
 
     def output_matrices(self, layer: int) -> tuple[str, str]:
         return "self_attn.o_proj.weight", "mlp.down_proj.weight"
+
+    def kept(self, layer: int, tokens: int) -> int:
+        seen = tokens if self.mixers[layer] == ATTENTION else min(tokens, self.window - 1)
+        return 2 * self.kv_heads * self.head_dim * seen
 
     def readout(self, token: int) -> tuple[Tensor, Tensor]:
         w = self.weights.outside

@@ -89,6 +89,9 @@ class GPT2(Model):
     def output_matrices(self, layer: int) -> tuple[str, str]:
         return "attn.c_proj.weight", "mlp.c_proj.weight"
 
+    def kept(self, layer: int, tokens: int) -> int:
+        return 2 * self.width * tokens
+
     def readout(self, token: int) -> tuple[Tensor, Tensor]:
         w = self.weights.outside
         row = w["wte.weight" if self.tied else "lm_head.weight"][token]

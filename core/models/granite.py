@@ -35,6 +35,12 @@ class Granite(Model):
 
     head_count: int
     mamba_heads: int
+    kv_heads: int
+    head_dim: int
+    inner: int
+    state: int
+    groups: int
+    conv: int
 
     def read(self, config: Config) -> None:
         self.width = config.get("hidden_size")
@@ -138,6 +144,11 @@ class Granite(Model):
     def output_matrices(self, layer: int) -> tuple[str, str]:
         mixer = "mamba.out_proj" if self.mixers[layer] == MAMBA2 else "self_attn.o_proj"
         return f"{mixer}.weight", "shared_mlp.output_linear.weight"
+
+    def kept(self, layer: int, tokens: int) -> int:
+        if self.mixers[layer] == ATTENTION:
+            return 2 * self.kv_heads * self.head_dim * tokens
+        return self.inner * self.state + (self.inner + 2 * self.groups * self.state) * (self.conv - 1)
 
     def readout(self, token: int) -> tuple[Tensor, Tensor]:
         w = self.weights.outside

@@ -25,6 +25,8 @@ class Qwen3(Model):
     model_types = ("qwen3", "llama")
 
     head_count: int
+    kv_heads: int
+    head_dim: int
 
     def read(self, config: Config) -> None:
         self.qk_norm = config.get("model_type") == "qwen3"
@@ -94,6 +96,9 @@ class Qwen3(Model):
 
     def output_matrices(self, layer: int) -> tuple[str, str]:
         return "self_attn.o_proj.weight", "mlp.down_proj.weight"
+
+    def kept(self, layer: int, tokens: int) -> int:
+        return 2 * self.kv_heads * self.head_dim * tokens
 
     def readout(self, token: int) -> tuple[Tensor, Tensor]:
         w = self.weights.outside

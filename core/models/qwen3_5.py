@@ -47,6 +47,12 @@ class Qwen35(Model):
 
     head_count: int
     value_heads: int
+    kv_heads: int
+    head_dim: int
+    key_heads: int
+    key_dim: int
+    value_dim: int
+    conv: int
 
     def read(self, config: Config) -> None:
         self.width = config.get("hidden_size", 4096)
@@ -153,6 +159,12 @@ class Qwen35(Model):
     def output_matrices(self, layer: int) -> tuple[str, str]:
         mixer = "linear_attn.out_proj" if self.mixers[layer] == DELTANET else "self_attn.o_proj"
         return f"{mixer}.weight", "mlp.down_proj.weight"
+
+    def kept(self, layer: int, tokens: int) -> int:
+        if self.mixers[layer] == ATTENTION:
+            return 2 * self.kv_heads * self.head_dim * tokens
+        keys, values = self.key_heads * self.key_dim, self.value_heads * self.value_dim
+        return values * self.key_dim + (2 * keys + values) * (self.conv - 1)
 
     def readout(self, token: int) -> tuple[Tensor, Tensor]:
         w = self.weights.outside

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from core.errors import TokenwalkError
-from core.lens import Lens, lens
+from core.lens import Lens, halves, lens
 from core.run import Run
 from tests.tiny import BASE, tiny
 
@@ -122,3 +122,28 @@ def test_a_text_of_one_token_has_a_lens() -> None:
     run = tiny("qwen3.5").model.run("a", record=["residual.after"])
     assert lens(run, 3).p.shape == (4, 1)
     assert lens(run, run.top(1)[0].id).rank[-1, 0] == 1
+
+
+@pytest.mark.parametrize("name", BASE)
+def test_the_lens_of_both_halves_is_the_one_computed_directly(name: str) -> None:
+    model = tiny(name).model
+    run = model.run(TEXT, record=["residual.before", "residual.between", "residual.after"])
+    words, position = [42, 7], 5
+    seen = halves(run, words, position)
+    assert seen.words == (42, 7)
+    first = model.unembed(run.values["residual.before"][0][None, position])[0].softmax(-1)
+    torch.testing.assert_close(seen.start, first[words], rtol=1e-4, atol=1e-12)
+    for layer in range(model.layers):
+        for half, site in enumerate(("residual.between", "residual.after")):
+            p = model.unembed(run.values[site][layer][None, position])[0].softmax(-1)
+            torch.testing.assert_close(seen.p[:, layer, half], p[words], rtol=1e-4, atol=1e-12)
+
+
+def test_the_gains_of_the_halves_add_up_to_the_end() -> None:
+    run = tiny("granite").model.run(TEXT, record=["residual.before"])
+    best = run.top(1)[0]
+    seen = halves(run, [best.id], len(run.ids) - 1)
+    gains = seen.gains()
+    assert gains.shape == (run.model.layers, 2)
+    assert float(seen.start[0] + gains.sum()) == pytest.approx(best.p, rel=1e-3)
+    assert float(gains[2, 1]) == pytest.approx(float(seen.p[0, 2, 1] - seen.p[0, 2, 0]), abs=1e-7)

@@ -8,6 +8,8 @@ import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
 
 from core.errors import TokenwalkError
+from core.greetings import GREETINGS, costs
+from core.model import Model
 from core.tokens import Token, Tokenizer, visible
 
 
@@ -235,3 +237,12 @@ def test_a_tokenizer_is_read_as_shipped(tmp_path: Path) -> None:
     read = Tokenizer.from_folder(tmp_path)
     assert read.encode("the 안 the") == GEMMA_LIKE.encode("the 안 the")
     assert read.size == GEMMA_LIKE.size == GEMMA_LIKE.fast.get_vocab_size()
+
+
+def test_greetings_cost_what_the_tokenizer_makes_of_them(smollm2: Model) -> None:
+    found = {each.greeting: each for each in costs(smollm2.tokenizer)}
+    assert len(found) == len(GREETINGS)
+    for _, greeting in GREETINGS:
+        assert found[greeting].tokens == len(smollm2.tokenizer.fast.encode(greeting, add_special_tokens=False).ids)
+        assert found[greeting].bytes == len(greeting.encode("utf-8"))
+    assert (found["안녕하세요"].characters, found["안녕하세요"].bytes) == (5, 15)
