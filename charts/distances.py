@@ -7,9 +7,18 @@ import altair as alt
 from charts.theme import Chart, model_colours, palette, probability_colour
 
 
-def by_tokens(lines: Mapping[str, Sequence[tuple[int, float]]], *, dark: bool) -> Chart:
-    """A line a run: the target's probability by the tokens of the text. lines[name]: (tokens, probability)."""
-    rows = [{"run": name, "tokens": tokens, "p": p} for name, points in lines.items() for tokens, p in points]
+def by_tokens(lines: Sequence[tuple[str, bool, Sequence[tuple[int, float]]]], *, dark: bool) -> Chart:
+    """The target's probability by the tokens of the text: lines of (model, with its attention off, points).
+
+    Each point is (tokens, probability). A model keeps its colour; with the attention off its line is dashed.
+    """
+    models = list(dict.fromkeys(model for model, _, _ in lines))
+    rows = [
+        {"model": model, "run": "attention off" if off else "as trained", "tokens": tokens, "p": p}
+        for model, off, points in lines
+        for tokens, p in points
+    ]
+    runs = ["as trained", "attention off"]
     return alt.layer(
         alt.Chart(alt.Data(values=rows))
         .mark_line(point=alt.OverlayMarkDef(size=60), strokeWidth=2)
@@ -19,19 +28,54 @@ def by_tokens(lines: Mapping[str, Sequence[tuple[int, float]]], *, dark: bool) -
                 "p:Q", title="probability of the target", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")
             ),
             color=alt.Color(
-                "run:N",
+                "model:N",
                 title=None,
-                scale=alt.Scale(domain=list(lines), range=model_colours(dark)[: len(lines)]),
+                scale=alt.Scale(domain=models, range=model_colours(dark)[: len(models)]),
                 legend=alt.Legend(orient="top", columns=2),
             ),
-            strokeDash=alt.condition("indexof(datum.run, 'off') > 0", alt.value([5, 4]), alt.value([1, 0])),
+            strokeDash=alt.StrokeDash(
+                "run:N",
+                title=None,
+                scale=alt.Scale(domain=runs, range=[[1, 0], [5, 4]]),
+                legend=alt.Legend(orient="top") if any(off for _, off, _ in lines) else None,
+            ),
             tooltip=[
+                alt.Tooltip("model:N", title="model"),
                 alt.Tooltip("run:N", title="run"),
                 alt.Tooltip("tokens:Q", title="tokens"),
                 alt.Tooltip("p:Q", title="probability", format=".4f"),
             ],
         )
     ).properties(height=340, width="container")
+
+
+def kept(lines: Mapping[str, Sequence[tuple[int, float]]], *, here: int, dark: bool) -> Chart:
+    """What models keep while they write on, by the length of the text: lines[model] of (tokens, bytes), both axes
+    logarithmic. `here` marks this text's tokens."""
+    rows = [{"model": name, "tokens": t, "kB": size / 1000} for name, points in lines.items() for t, size in points]
+    line = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_line(strokeWidth=2)
+        .encode(
+            x=alt.X("tokens:Q", title="tokens of the text", scale=alt.Scale(type="log"), axis=alt.Axis(format=",d")),
+            y=alt.Y("kB:Q", title="kilobytes kept", scale=alt.Scale(type="log"), axis=alt.Axis(format=",~r")),
+            color=alt.Color(
+                "model:N",
+                title=None,
+                scale=alt.Scale(domain=list(lines), range=model_colours(dark)[: len(lines)]),
+                legend=alt.Legend(orient="top", columns=2),
+            ),
+            tooltip=[
+                alt.Tooltip("model:N", title="model"),
+                alt.Tooltip("tokens:Q", title="tokens", format=",d"),
+                alt.Tooltip("kB:Q", title="kilobytes", format=",.1f"),
+            ],
+        )
+    )
+    mark = alt.Chart(alt.Data(values=[{"tokens": here}])).encode(x="tokens:Q")
+    return alt.layer(line, mark.mark_rule(color=palette(dark).accent, strokeWidth=2)).properties(
+        height=280, width="container"
+    )
 
 
 def by_position(values: Sequence[float], labels: Sequence[str], *, title: str, focus: int, dark: bool) -> Chart:

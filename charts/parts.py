@@ -1,11 +1,11 @@
 """What parts of a model do, layer by layer: signed terms, maps of heads, neurons, and sweeps of switch-offs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
 
-from charts.theme import FFN_COLOUR, MIXER_COLOURS, Chart, mix, palette, probability_colour
+from charts.theme import FFN_COLOUR, MIXER_COLOURS, Chart, mix, palette
 
 STEP = 22  # pixels a row
 
@@ -40,36 +40,40 @@ def terms(mixers: Sequence[str], mixer: Sequence[float], ffn: Sequence[float], *
     return alt.layer(base.mark_bar(), outline).properties(height=340, width="container")
 
 
-def head_terms(heads: Sequence[Sequence[float]], *, layer: int, dark: bool) -> Chart:
-    """heads[layer][head] as a map around 0: what each head adds to a logit."""
+def by_head(
+    heads: Mapping[int, Sequence[float]], *, title: str, layer: int, colours: Sequence[str], dark: bool
+) -> Chart:
+    """heads[layer][head] as a map: signed around 0 with three colours, shares from 0 to 1 with two."""
     rows = [
         {"layer": at, "head": head, "v": float(f"{value:.4g}")}
-        for at, line in enumerate(heads)
+        for at, line in heads.items()
         for head, value in enumerate(line)
     ]
+    signed = len(colours) == 3
     most = max((abs(row["v"]) for row in rows), default=0.0) or 1.0
-    tones = palette(dark)
-    zero = mix(tones.background, tones.text, 0.05)
+    format = "+.3f" if signed else ".4f"
     base = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X("layer:O", title="layer", axis=alt.Axis(labelAngle=0, ticks=False, domain=False)),
         y=alt.Y("head:O", title="head", axis=alt.Axis(ticks=False, domain=False)),
         color=alt.Color(
             "v:Q",
             scale=alt.Scale(
-                domain=[-most, 0, most], range=[tones.negative, zero, probability_colour(dark)], interpolate="rgb"
+                domain=[-most, 0, most] if signed else [0, 1], range=list(colours), interpolate="rgb", clamp=True
             ),
-            legend=alt.Legend(title="logits added", orient="top", gradientLength=200, format="+.2g"),
+            legend=alt.Legend(title=title, orient="top", gradientLength=200, format="+.2g" if signed else "%"),
         ),
         tooltip=[
             alt.Tooltip("layer:O", title="layer"),
             alt.Tooltip("head:O", title="head"),
-            alt.Tooltip("v:Q", title="logits", format="+.3f"),
+            alt.Tooltip("v:Q", title=title, format=format),
         ],
     )
-    here = alt.Chart(alt.Data(values=[{"layer": layer}])).encode(x="layer:O")
-    outline = here.mark_rect(fillOpacity=0, stroke=tones.accent, strokeWidth=2)
-    tallest = max((len(line) for line in heads), default=1)
-    return alt.layer(base.mark_rect(), outline).properties(height=STEP * tallest + 130, width="container")
+    marks: list[alt.Chart] = [base.mark_rect(stroke=palette(dark).background, strokeWidth=1)]
+    if layer in heads:
+        here = alt.Chart(alt.Data(values=[{"layer": layer}])).encode(x="layer:O")
+        marks.append(here.mark_rect(fillOpacity=0, stroke=palette(dark).accent, strokeWidth=2))
+    tallest = max((len(line) for line in heads.values()), default=1)
+    return alt.layer(*marks).properties(height=STEP * tallest + 130, width="container")
 
 
 def neuron_bars(values: Sequence[tuple[str, float]], *, title: str, dark: bool) -> Chart:

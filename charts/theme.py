@@ -85,6 +85,17 @@ def scale_colours(mixer: str, dark: bool) -> list[str]:
     return [zero, high] if "attention" in mixer else [tones.negative, zero, high]
 
 
+def signed_colours(dark: bool) -> list[str]:
+    """The colours of signed amounts that belong to no mixer, from below 0 to above."""
+    tones = palette(dark)
+    return [tones.negative, mix(tones.background, tones.text, 0.05), probability_colour(dark)]
+
+
+def share_colours(dark: bool) -> list[str]:
+    """The colours of shares and probabilities, from 0 to 1."""
+    return signed_colours(dark)[1:]
+
+
 def ramp(colours: list[str], steps: int = 256) -> bytes:
     """`steps` colours along the scale, three bytes each: what a picture of a map is painted with."""
     parts = len(colours) - 1

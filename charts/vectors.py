@@ -78,18 +78,34 @@ def lengths(lines: Mapping[str, Sequence[float]], *, ytitle: str, marked: int, d
     ).properties(height=320, width="container")
 
 
-def token_layers(
-    values: Sequence[Sequence[float]], labels: Sequence[str], *, title: str, colour: str, dark: bool
+def by_token(
+    values: Sequence[Sequence[float]],
+    labels: Sequence[str],
+    *,
+    rows: str,
+    title: str,
+    colour: str,
+    dark: bool,
+    domain: tuple[float, float] | None = None,
 ) -> Chart:
-    """values[layer][token] as a map on a logarithmic colour scale, one row a layer."""
-    rows = [
-        {"l": layer, "c": labels[i], "v": float(f"{value:.4g}")}
-        for layer, line in enumerate(values)
+    """values[row][token] as a map; `rows` says what a row is ("layer", "head").
+
+    Colours run linearly over `domain`; where none is given, on a logarithmic scale over what is there.
+    """
+    data = [
+        {"l": row, "c": labels[i], "v": float(f"{value:.4g}")}
+        for row, line in enumerate(values)
         for i, value in enumerate(line)
     ]
     tones = palette(dark)
+    ends = [mix(tones.background, tones.text, 0.05), colour]
+    scale = (
+        alt.Scale(type="log", range=ends, interpolate="rgb")
+        if domain is None
+        else alt.Scale(domain=list(domain), range=ends, interpolate="rgb", clamp=True)
+    )
     chart: Chart = (
-        alt.Chart(alt.Data(values=rows))
+        alt.Chart(alt.Data(values=data))
         .mark_rect()
         .encode(
             x=alt.X(
@@ -99,16 +115,11 @@ def token_layers(
                 scale=alt.Scale(domain=list(labels)),
                 axis=alt.Axis(labels=len(labels) <= TOKENS_NAMED, ticks=False, domain=False, labelOverlap=False),
             ),
-            y=alt.Y("l:O", title="layer", axis=alt.Axis(ticks=False, domain=False)),
-            color=alt.Color(
-                "v:Q",
-                title=title,
-                scale=alt.Scale(type="log", range=[mix(tones.background, tones.text, 0.05), colour], interpolate="rgb"),
-                legend=alt.Legend(orient="top", gradientLength=200),
-            ),
+            y=alt.Y("l:O", title=rows, axis=alt.Axis(ticks=False, domain=False)),
+            color=alt.Color("v:Q", title=title, scale=scale, legend=alt.Legend(orient="top", gradientLength=200)),
             tooltip=[
                 alt.Tooltip("c:N", title="position, token"),
-                alt.Tooltip("l:O", title="layer"),
+                alt.Tooltip("l:O", title=rows),
                 alt.Tooltip("v:Q", title=title, format=".3g"),
             ],
         )

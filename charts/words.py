@@ -83,6 +83,48 @@ def by_layer(lines: Mapping[str, Sequence[float]], *, ytitle: str, marked: int |
     return alt.layer(*layers).properties(height=320, width="container")
 
 
+def by_half(lines: Mapping[str, tuple[float, Sequence[Sequence[float]]]], *, marked: int, dark: bool) -> Chart:
+    """A line a word: its probability after each half of each layer.
+
+    lines[word] is its probability before layer 0, then (after the mixer, after the FFN) for each layer. The axis counts
+    layers passed: layer 3's mixer stands at 3.5, its FFN at 4. `marked` shades one layer.
+    """
+    rows: list[dict[str, Any]] = []
+    for word, (start, layers) in lines.items():
+        rows.append({"word": word, "x": 0.0, "after": "embedding", "p": start})
+        for layer, (mixer, ffn) in enumerate(layers):
+            rows.append({"word": word, "x": layer + 0.5, "after": "mixer", "at": layer, "p": mixer})
+            rows.append({"word": word, "x": layer + 1.0, "after": "FFN", "at": layer, "p": ffn})
+    halves = ["embedding", "mixer", "FFN"]
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        x=alt.X("x:Q", title="layers passed", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False)),
+        y=alt.Y("p:Q", title="probability", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
+        color=alt.Color(
+            "word:N",
+            title=None,
+            scale=alt.Scale(domain=list(lines), range=model_colours(dark)[: len(lines)]),
+            legend=alt.Legend(orient="top"),
+        ),
+    )
+    points = base.mark_point(filled=True, size=55).encode(
+        shape=alt.Shape(
+            "after:N",
+            title="read after",
+            scale=alt.Scale(domain=halves, range=["diamond", "circle", "square"]),
+            legend=alt.Legend(orient="top"),
+        ),
+        tooltip=[
+            alt.Tooltip("word:N", title="word"),
+            alt.Tooltip("at:N", title="layer"),
+            alt.Tooltip("after:N", title="read after its"),
+            alt.Tooltip("p:Q", title="probability", format=".4f"),
+        ],
+    )
+    here = alt.Chart(alt.Data(values=[{"a": marked, "b": marked + 1}])).encode(x="a:Q", x2="b:Q")
+    shade = here.mark_rect(color=palette(dark).accent, opacity=0.12)
+    return alt.layer(shade, base.mark_line(strokeWidth=2), points).properties(height=320, width="container")
+
+
 def lens_grid(
     words: Sequence[Sequence[str]],
     shares: Sequence[Sequence[float]],

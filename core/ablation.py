@@ -5,6 +5,7 @@ Several variants join one batch, each at its own layer, so that each weight is r
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -15,6 +16,20 @@ from core.specs import Switches
 from core.taps import SwitchOff
 
 ROWS = 2048  # stream rows a batch: larger ones leave the cache
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A sweep of switch-offs, one entry a variant: the target's probability, and the id of the token on top."""
+
+    p: Tensor
+    top: Tensor
+
+
+def sweep(run: Run, variants: Sequence[str], target: int) -> Swept:
+    """Each spec off alone, as in `sweep(run, ["mixer:0", "head:3.1"], target)`; `run` as in `switched`."""
+    p = switched(run, [run.model.switches([spec]) for spec in variants]).softmax(-1)
+    return Swept(p[:, target], p.argmax(-1))
 
 
 @torch.no_grad()

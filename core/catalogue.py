@@ -106,4 +106,6 @@ SPECIMENS: dict[str, Specimen] = {
     for name, title in _ARCHITECTURES.items()
     if (_BUNDLED / name / "config.json").is_file()
 }
+# What stands beside SmolLM2 where nobody has chosen.
+BESIDE = [name for name in ("specimen-gpt2", "specimen-qwen3", "specimen-granite") if name in SPECIMENS]
 TITLES = {name: each.title for name, each in SPECIMENS.items()} | {name: each.title for name, each in KNOWN.items()}

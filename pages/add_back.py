@@ -3,7 +3,7 @@
 import streamlit as st
 
 from charts.theme import probability_colour
-from charts.vectors import lengths, token_layers
+from charts.vectors import by_token, lengths
 from core.run import Run
 from core.stream import Growth, growth
 from pages.frame import cache, parts
@@ -31,13 +31,13 @@ def says(run: Run, position: int, seen: Growth) -> str:
 
 
 def draw(scene: Scene) -> None:
-    seen = cache.stream_growth(scene.run)
+    seen = cache.of_run(scene.run, growth)
     focus, layer = scene.focus, scene.layer
     after = seen.after[layer]
     shares = (after / after.max()).tolist()
     parts.top(scene, "add_back", shares, f"Tint: length after layer {layer}, as a share of the longest.")
     for run in scene.runs:
-        st.markdown(says(run, scene.place(run), cache.stream_growth(run)))
+        st.markdown(says(run, scene.place(run), cache.of_run(run, growth)))
     st.caption(f"{escape(title(scene.model))}, at the token in focus ({escape(scene.labels[focus])}); logarithmic")
     lines = {
         "stream after the layer": seen.after[:, focus].tolist(),
@@ -47,8 +47,13 @@ def draw(scene: Scene) -> None:
     st.altair_chart(lengths(lines, ytitle="length", marked=layer, dark=scene.dark), width="stretch")
     if len(scene.tokens) <= MAP_UP_TO:
         st.caption("The length of every token’s vector after each layer")
-        picture = token_layers(
-            seen.after.tolist(), scene.labels, title="length", colour=probability_colour(scene.dark), dark=scene.dark
+        picture = by_token(
+            seen.after.tolist(),
+            scene.labels,
+            rows="layer",
+            title="length",
+            colour=probability_colour(scene.dark),
+            dark=scene.dark,
         )
         st.altair_chart(picture, width="stretch")
     parts.explain(

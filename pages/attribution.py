@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from charts.parts import head_terms, terms
+from charts.parts import by_head, terms
+from charts.theme import signed_colours
 from core.attribution import Attribution, attribution
 from core.run import Run
 from pages.frame import cache, parts
@@ -29,19 +30,21 @@ def says(run: Run, target: int, seen: Attribution) -> str:
 
 def draw(scene: Scene) -> None:
     run, target = scene.run, scene.target(scene.run)
-    seen = cache.attributed(run, target, scene.focus)
+    seen = cache.of_run(run, attribution, target, scene.focus)
     parts.top(scene, "attribution")
     for each in scene.runs:
         aim = scene.target(each)
-        st.markdown(says(each, aim, cache.attributed(each, aim, scene.place(each))))
+        st.markdown(says(each, aim, cache.of_run(each, attribution, aim, scene.place(each))))
     shown = against(scene, seen)
     st.altair_chart(
         terms(run.model.mixers, shown.mixer.tolist(), shown.ffn.tolist(), layer=scene.layer, dark=scene.dark),
         width="stretch",
     )
     st.caption("The same for every head of every layer")
-    heads = [each.tolist() for each in shown.heads]
-    st.altair_chart(head_terms(heads, layer=scene.layer, dark=scene.dark), width="stretch")
+    heads = {layer: each.tolist() for layer, each in enumerate(shown.heads)}
+    colours = signed_colours(scene.dark)
+    picture = by_head(heads, title="logits added", layer=scene.layer, colours=colours, dark=scene.dark)
+    st.altair_chart(picture, width="stretch")
     parts.explain(
         "Where the large bars are. A head with a large term often reads from the very word that it writes: look at its "
         "map.",
@@ -67,7 +70,7 @@ def against(scene: Scene, seen: Attribution) -> Attribution:
     )
     if rival is None:
         return seen
-    other = cache.attributed(run, rival, scene.focus)
+    other = cache.of_run(run, attribution, rival, scene.focus)
     lead = seen.logit - other.logit
     st.markdown(f"{quoted(word(target))} is {signed(lead)} logits above {quoted(word(rival))}.")
     return Attribution(

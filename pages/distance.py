@@ -35,7 +35,7 @@ def draw(scene: Scene) -> None:
     left, right = st.columns(2)
     head = left.text_area("Before the filler", head, key=f"before, of {scene.view.text}")
     tail = right.text_area("After it", tail, key=f"after, of {scene.view.text}")
-    lines: dict[str, list[tuple[int, float]]] = {}
+    lines: list[tuple[str, bool, list[tuple[int, float]]]] = []
     rows: list[dict[str, object]] = []
     for run in scene.runs:
         target = scene.target(run)
@@ -48,12 +48,13 @@ def draw(scene: Scene) -> None:
             continue
         st.markdown(says(run, target, points, without))
         name = title(run.model)
-        for label, some in ((name, points), (f"{name}, attention off", without)):
+        for off, some in ((False, points), (True, without)):
             if some:
-                lines[label] = [(point.tokens, point.p) for point in some]
+                lines.append((name, off, [(point.tokens, point.p) for point in some]))
             rows += [
                 {
-                    "run": label,
+                    "model": name,
+                    "attention": "off" if off else "on",
                     "filler": point.n,
                     "tokens": point.tokens,
                     "probability": point.p,

@@ -2,8 +2,10 @@
 
 import streamlit as st
 
-from charts.parts import neuron_bars
+from charts.parts import by_head, neuron_bars
+from charts.theme import share_colours
 from core.attribution import Neuron, activations, promoted, top_neurons
+from core.heads import gates
 from core.run import Run
 from pages.frame import cache, parts, state
 from pages.frame.scene import Scene, page, title
@@ -27,11 +29,11 @@ def says(run: Run, target: int, found: list[Neuron]) -> str:
 
 def draw(scene: Scene) -> None:
     run, target = scene.run, scene.target(scene.run)
-    found = cache.neurons(run, target, scene.focus, SHOWN)
+    found = cache.of_run(run, top_neurons, target, scene.focus, SHOWN)
     parts.top(scene, "ffn")
     for each in scene.runs:
         aim = scene.target(each)
-        st.markdown(says(each, aim, cache.neurons(each, aim, scene.place(each), SHOWN)))
+        st.markdown(says(each, aim, cache.of_run(each, top_neurons, aim, scene.place(each), SHOWN)))
     left, right = st.columns(2)
     with left:
         word = run.model.tokenizer.visible(target)
@@ -45,6 +47,7 @@ def draw(scene: Scene) -> None:
         strong = [(f"{scene.layer}.{i}", float(a[i])) for i in most]
         st.altair_chart(neuron_bars(strong, title="activation, gate included", dark=scene.dark), width="stretch")
     one(scene, target, [name for name, _ in (*bars, *strong)])
+    gate(scene)
     parts.explain(
         "A few neurons that stand out: look at the words that they promote. A neuron that promotes the answer in one "
         "sentence mostly promotes its whole kind.",
@@ -66,6 +69,23 @@ def draw(scene: Scene) -> None:
         ],
     )
     parts.onward(scene, "ffn")
+
+
+def gate(scene: Scene) -> None:
+    """How open the output gates of attention are, for models that have them."""
+    found = cache.of_run(scene.run, gates, scene.focus)
+    if not found:
+        return
+    means = {layer: sum(heads) / len(heads) for layer, heads in found.items()}
+    widest = max(means, key=lambda layer: means[layer])
+    st.markdown(
+        f"**The attention has gates, too.** In {escape(title(scene.model))}, what a head of attention has read is "
+        f"multiplied by a gate from 0 to 1, channel by channel. At {parts.token(scene, scene.focus)} the gates of "
+        f"layer {widest} are open widest: {means[widest]:.2f} on average, where all these layers have "
+        f"{sum(means.values()) / len(means):.2f}."
+    )
+    picture = by_head(found, title="how open", layer=scene.layer, colours=share_colours(scene.dark), dark=scene.dark)
+    st.altair_chart(picture, width="stretch", key="gates")
 
 
 def one(scene: Scene, target: int, choices: list[str]) -> None:

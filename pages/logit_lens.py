@@ -3,12 +3,12 @@
 import streamlit as st
 
 from charts.theme import probability_colour
-from charts.words import by_layer, lens_grid
-from core.lens import Lens, lens
+from charts.words import by_half, by_layer, lens_grid
+from core.lens import Halves, Lens, halves, lens
 from core.run import Run
 from pages.frame import cache, parts
 from pages.frame.scene import Scene, page, title
-from pages.frame.words import escape, percent, quoted
+from pages.frame.words import KIND_NAMES, escape, percent, quoted
 
 POSITIONS = 20  # columns of the grid: up to the focus and some past it
 
@@ -43,7 +43,7 @@ def top(run: Run, seen: Lens, layer: int) -> str:
 
 def draw(scene: Scene) -> None:
     positions = window(scene)
-    grid = cache.logit_lens(scene.run, scene.target(scene.run), positions)
+    grid = cache.of_run(scene.run, lens, scene.target(scene.run), positions)
     shares = [0.0] * len(scene.tokens)
     for column, position in enumerate(positions):
         shares[position] = float(grid.p[scene.layer, column])
@@ -52,7 +52,7 @@ def draw(scene: Scene) -> None:
     parts.top(scene, "logit_lens", shares, legend, probability_colour(scene.dark))
     lines = {}
     for run in scene.runs:
-        seen = cache.logit_lens(run, scene.target(run), (scene.place(run),))
+        seen = cache.of_run(run, lens, scene.target(run), (scene.place(run),))
         st.markdown(says(run, seen))
         lines[f"{title(run.model)}: {run.model.tokenizer.visible(seen.target)}"] = seen.p[:, 0].tolist()
     st.caption(
@@ -61,6 +61,7 @@ def draw(scene: Scene) -> None:
     st.altair_chart(
         by_layer(lines, ytitle="probability of the target", marked=scene.layer, dark=scene.dark), width="stretch"
     )
+    words(scene)
     st.caption(f"{escape(title(scene.model))}: the likeliest next token after each layer, at each position")
     with st.container(key="wide"):
         st.altair_chart(picture(scene, grid), width="content", key="grid")
@@ -74,9 +75,39 @@ def draw(scene: Scene) -> None:
         "What the layer knows. It is read by the last layer’s norm and unembedding, which early layers were not "
         "trained to speak to: a word that is not on top may still be there in another form.",
     )
-    parts.code(scene, lens, type(scene.model).unembed)
+    parts.code(scene, lens, halves, type(scene.model).unembed)
     parts.numbers("logit-lens", rows(scene, grid))
     parts.onward(scene, "logit_lens")
+
+
+def words(scene: Scene) -> None:
+    """The target against other words, after each half of each layer: which half brought it."""
+    run, target = scene.run, scene.target(scene.run)
+    word = run.model.tokenizer.visible
+    others = [each.id for each in run.top(10, scene.focus) if each.id != target]
+    rivals = st.multiselect(
+        "The target against", others, others[:1], format_func=word, max_selections=3, key="words beside the target"
+    )
+    seen = cache.of_run(run, halves, (target, *rivals), scene.focus)
+    st.markdown(brought(run, seen))
+    lines = {
+        f"{place} {word(id)}": (float(seen.start[place]), seen.p[place].tolist()) for place, id in enumerate(seen.words)
+    }
+    st.altair_chart(by_half(lines, marked=scene.layer, dark=scene.dark), width="stretch", key="halves")
+
+
+def brought(run: Run, seen: Halves) -> str:
+    """Which half of which layer raises the target most, in a sentence."""
+    gains, word = seen.gains(), quoted(run.model.tokenizer.visible(seen.words[0]))
+    layer, half = divmod(int(gains.argmax()), 2)
+    if float(gains[layer, half]) <= 0:
+        return f"No half of a layer raises {word} in {escape(title(run.model))}."
+    before = float(seen.p[0, layer, half] - gains[layer, half])
+    part = "FFN" if half else f"mixer ({KIND_NAMES[run.model.mixers[layer]]})"
+    return (
+        f"Read after each half of each layer of {escape(title(run.model))}, {word} rises most at the {part} of layer "
+        f"{layer}: from {percent(before)} to {percent(float(seen.p[0, layer, half]))}."
+    )
 
 
 def window(scene: Scene) -> tuple[int, ...]:

@@ -3,13 +3,20 @@
 import streamlit as st
 from torch import Tensor
 
+from charts.distances import kept
 from charts.heatmap import heatmap
-from charts.theme import ramp, scale_colours
+from charts.parts import by_head
+from charts.theme import MIXER_COLOURS, ramp, scale_colours, share_colours
+from charts.vectors import by_token
 from core import mixers
+from core.costs import kept_bytes
+from core.heads import sink_shares
 from core.maps import is_signed, tiles
+from core.recurrence import recurrence
+from core.run import Run
 from pages.frame import cache, components, parts, state
-from pages.frame.scene import Scene, page, title
-from pages.frame.words import escape, percent
+from pages.frame.scene import SEARCH_UP_TO, Scene, page, title
+from pages.frame.words import KIND_NAMES, count, escape, number, percent, quoted
 
 EXACT_UP_TO = 71  # tokens whose whole map goes to the browser cell by cell
 TILES = 96  # along the edge of a longer text's map
@@ -18,7 +25,7 @@ TILES = 96  # along the edge of a longer text's map
 def says(scene: Scene, row: Tensor) -> str:
     """What the focus reads most, in a sentence. `row`: what it reads from each token."""
     who = "on average over its heads" if scene.head == cache.MEAN else f"in head {scene.head}"
-    kind = parts.KIND_NAMES[scene.mixer]
+    kind = KIND_NAMES[scene.mixer]
     begin = f"In layer {scene.layer} of {escape(title(scene.model))} ({kind}), {who}, "
     reader = parts.token(scene, scene.focus)
     most = int(row.abs().argmax())
@@ -54,6 +61,11 @@ def draw(scene: Scene) -> None:
     with right:
         large(scene, whole)
     look(scene)
+    if signed:
+        forgetting(scene)
+    else:
+        sinks(scene)
+    memory(scene)
     parts.code(scene, type(scene.model).block, *KERNELS[scene.mixer])
     parts.numbers(
         "mixing",
@@ -138,6 +150,86 @@ def look(scene: Scene) -> None:
         shown,
         "What is read. The map says from where and how much; the values that travel, and what the output projection "
         "makes of them, are not in it. A large weight is no proof that the answer depends on it: switch it off to see.",
+    )
+
+
+def sinks(scene: Scene) -> None:
+    """How much each head of attention parks on position 0."""
+    if not 1 < len(scene.tokens) <= SEARCH_UP_TO:
+        return
+    found = cache.of_run(scene.run, sink_shares)
+    every = [(share, layer, head) for layer, heads in found.items() for head, share in enumerate(heads)]
+    most, layer, head = max(every)
+    st.markdown(
+        f"**Position 0 as a sink.** All tokens after it put {percent(sum(each[0] for each in every) / len(every))} of "
+        f"their reading on {quoted(scene.tokens[0].visible)}, a mean over all heads of attention of "
+        f"{escape(title(scene.model))}; in head {head} of layer {layer} it is {percent(most)}."
+    )
+    colours = share_colours(scene.dark)
+    picture = by_head(found, title="put on position 0", layer=scene.layer, colours=colours, dark=scene.dark)
+    st.altair_chart(picture, width="stretch", key="sinks")
+
+
+def forgetting(scene: Scene) -> None:
+    """A recurrent layer's state: how strongly each token is written, and what is left of it at the focus."""
+    found = cache.of_run(scene.run, recurrence, scene.layer, scene.focus)
+    target = scene.target(scene.run)
+    copies = [i for i, token in enumerate(scene.run.ids[: scene.focus]) if token == target]
+    earlier = copies[-1] if copies else 0
+    left = found.left[:, earlier]
+    longest, shortest = int(left.argmax()), int(left.argmin())
+    mamba = scene.mixer == "mamba2"
+    more = "" if mamba else " What later tokens erased on purpose comes on top of that."
+    st.markdown(
+        f"**The state fades.** At {parts.token(scene, scene.focus)}, head {longest} of layer {scene.layer} still has "
+        f"{percent(float(left[longest]))} of what {parts.token(scene, earlier)} wrote into its state, head {shortest} "
+        f"{percent(float(left[shortest]))}.{more}"
+    )
+    labels = scene.labels[: scene.focus + 1][-EXACT_UP_TO:]
+    colour, shown = MIXER_COLOURS[scene.mixer], slice(max(0, scene.focus + 1 - EXACT_UP_TO), scene.focus + 1)
+    keep, write = ("decay", "dt") if mamba else ("α", "β")
+    for values, caption, top in (
+        (found.left, f"What is left of each token at position {scene.focus}, by head (the product of {keep})", 1.0),
+        (found.keep, f"{keep}: the share of the state that each token keeps", 1.0),
+        (found.write, f"{write}: how strongly each token is written", float(found.write.max()) or 1.0),
+    ):
+        st.caption(caption)
+        name = caption.split(":")[0] if ":" in caption else "left"
+        picture = by_token(
+            values[:, shown].tolist(),
+            labels,
+            rows="head",
+            title=name,
+            colour=colour,
+            dark=scene.dark,
+            domain=(0.0, top),
+        )
+        st.altair_chart(picture, width="stretch", key=f"state {name}")
+
+
+def memory(scene: Scene) -> None:
+    """What each model keeps while it writes on: a cache that grows, a state that does not."""
+    st.markdown(f"**What has to be kept to write on.** {' '.join(keeps(run) for run in scene.runs)}")
+    lines = {}
+    for run in scene.runs:
+        lengths = [2**i for i in range(20) if 2**i <= run.model.context]
+        lines[title(run.model)] = [(tokens, float(sum(kept_bytes(run.model, tokens)))) for tokens in lengths]
+    st.altair_chart(kept(lines, here=len(scene.tokens), dark=scene.dark), width="stretch", key="kept")
+
+
+def keeps(run: Run) -> str:
+    """One model's memory after this text and at its context's end, in a sentence."""
+    model, tokens = run.model, len(run.ids)
+    now, end = sum(kept_bytes(model, tokens)), sum(kept_bytes(model, model.context))
+    fixed = sum(
+        size
+        for size, later in zip(kept_bytes(model, 1), kept_bytes(model, model.context), strict=True)
+        if size == later
+    )
+    state = f", of which {number(fixed / 1000)} kB are states that never grow" if fixed else ""
+    return (
+        f"{escape(title(model))} keeps {number(now / 1000)} kB after {count(tokens, 'token')}{state}, and "
+        f"{number(end / 1000)} kB after {model.context:,}."
     )
 
 

@@ -6,10 +6,10 @@ import torch
 from charts import positions as charts
 from core import mixers
 from core.model import Model, Rotary
-from core.positions import Band, bands, learned_positions, rope_similarity
+from core.positions import Band, band_weights, bands, learned_positions, rope_similarity
 from pages.frame import cache, components, parts
 from pages.frame.scene import Scene, page, title
-from pages.frame.words import escape
+from pages.frame.words import KIND_NAMES, escape
 
 CURVE = 256  # distances of the similarity curves
 SEED = 0  # of the random query and key under the clocks
@@ -18,7 +18,7 @@ SEED = 0  # of the random query and key under the clocks
 def says(model: Model, layer: int) -> str:
     """Where a model's order comes from, in a sentence."""
     name = f"**{escape(title(model))}**"
-    rotary, learned = model.rotary(layer), learned_positions(model)
+    rotary, learned = model.rotary(layer), cache.of_model(model, learned_positions)
     if rotary is not None:
         return f"{name} {turning(rotary, model.context, layer)}"
     if learned is not None:
@@ -31,7 +31,7 @@ def says(model: Model, layer: int) -> str:
     other = next((at for at in range(model.layers) if model.rotary(at) is not None), None)
     if other is not None:
         return (
-            f"{name} gives layer {layer} ({parts.KIND_NAMES[model.mixers[layer]]}) no positions: there order comes "
+            f"{name} gives layer {layer} ({KIND_NAMES[model.mixers[layer]]}) no positions: there order comes "
             "from the short convolution and from the state, which fades from token to token. "
             f"Layer {other} turns its queries and keys."
         )
@@ -74,7 +74,7 @@ def draw(scene: Scene) -> None:
             }
             for band in found
         ]
-    elif (learned := learned_positions(model)) is not None:
+    elif (learned := cache.of_model(model, learned_positions)) is not None:
         curve = learned.similarity[:CURVE].tolist()
         rows = [{"distance": distance, "cosine": value} for distance, value in enumerate(curve)]
         st.altair_chart(charts.similarity({"learned rows, mean cosine": curve}, dark=scene.dark), width="stretch")
@@ -123,7 +123,7 @@ def rope(scene: Scene, rotary: Rotary, found: list[Band]) -> None:
         curve = rope_similarity(rotary, min(CURVE, scene.model.context)).tolist()
         st.altair_chart(charts.similarity({"all bands equally long": curve}, dark=scene.dark), width="stretch")
     st.caption(f"Where the query·key products of each head of layer {scene.layer} sit, in this sentence")
-    weights = cache.bands_of(scene.run, scene.layer)
+    weights = cache.of_run(scene.run, band_weights, scene.layer)
     st.altair_chart(charts.head_bands(weights.tolist(), dark=scene.dark), width="stretch")
 
 

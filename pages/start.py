@@ -6,7 +6,7 @@ from charts.theme import model_colours
 from charts.words import top_bars
 from core.model import Model
 from core.run import Run
-from pages.frame import parts, walk
+from pages.frame import parts, tour, walk
 from pages.frame.scene import Scene, page, title
 from pages.frame.words import count, escape, percent, quoted
 
@@ -27,6 +27,8 @@ def draw(scene: Scene) -> None:
     parts.top(scene, "start")
     for run in scene.runs:
         st.markdown(says(run))
+    if not scene.view.tour:
+        tour.invitation()
     for column, run, colour in zip(st.columns(len(scene.runs)), scene.runs, model_colours(scene.dark), strict=False):
         with column, st.container(border=True):
             answer(scene, run, colour)

@@ -3,19 +3,21 @@
 import streamlit as st
 from torch import Tensor
 
-from charts.parts import sweep
-from charts.theme import FFN_COLOUR, MIXER_COLOURS, probability_colour
+from charts import parts as charts
+from charts.theme import FFN_COLOUR, MIXER_COLOURS, probability_colour, share_colours
 from charts.words import before_after, top_bars
-from core.ablation import switched
+from core.ablation import sweep, switched
+from core.model import Model
 from core.run import Run
 from core.specs import MIXER_WORDS
 from core.taps import SwitchOff
 from pages.frame import cache, components, parts, state
 from pages.frame.scene import Scene, fitting, page, title
-from pages.frame.words import escape, percent, quoted
+from pages.frame.words import KIND_NAMES, escape, percent, quoted
 
 SHOWN = 6  # next tokens a model
 SWEEP_UP_TO = 256  # tokens: a longer text is swept when asked for
+HEADS_UP_TO = 20e9  # heads × tokens × bytes of weights: dearer sweeps of heads wait until they are asked for
 WHOLE = {"attention": "all attention", "mamba2": "all Mamba2", "deltanet": "all gated DeltaNet"}
 
 
@@ -49,6 +51,7 @@ def draw(scene: Scene) -> None:
             st.markdown(f"**{escape(title(result[0].model))}**")
             st.altair_chart(picture(scene, *result), width="stretch")
     swept(scene)
+    every_head(scene)
     parts.explain(
         "Parts whose absence changes nothing, and the few without which the answer is gone: often the first layers, on "
         "which all the others build, and one or two in the upper half.",
@@ -64,13 +67,13 @@ def draw(scene: Scene) -> None:
 def swept(scene: Scene) -> None:
     """Every mixer of the model in hand off in turn, each alone and with nothing else off."""
     run, model = cache.run(scene.model, scene.view.text), scene.model
-    if len(run.ids) > SWEEP_UP_TO and not st.button(
+    if len(run.ids) > SWEEP_UP_TO and not st.toggle(
         "Switch every mixer off in turn: on a long text this takes minutes"
     ):
         return
     target = scene.target(scene.run)
-    p = cache.sweep(run)
-    own, best = p[:, target], p.argmax(-1).tolist()
+    found = cache.of_run(run, sweep, tuple(f"mixer:{layer}" for layer in range(model.layers)), target)
+    own, best = found.p, found.top.tolist()
     words = [model.tokenizer.visible(i) for i in best]
     kept = sum(i == target for i in best)
     lowest = int(own.argmin())
@@ -80,7 +83,44 @@ def swept(scene: Scene) -> None:
         f"{model.layers}; it is lowest without layer {lowest}, at {percent(float(own[lowest]))}."
     )
     plain = float(run.probabilities()[target])
-    st.altair_chart(sweep(model.mixers, own.tolist(), words, plain, dark=scene.dark), width="stretch")
+    picture = charts.sweep(model.mixers, own.tolist(), words, plain, dark=scene.dark)
+    st.altair_chart(picture, width="stretch", key="sweep")
+
+
+def every_head(scene: Scene) -> None:
+    """Every head of every attention layer of the model in hand off in turn, as a map."""
+    run, model = cache.run(scene.model, scene.view.text), scene.model
+    heads = [
+        (layer, head)
+        for layer, kind in enumerate(model.mixers)
+        if kind in MIXER_WORDS["attention"]
+        for head in range(model.heads(layer))
+    ]
+    if not heads:
+        return
+    cost = len(heads) * len(run.ids) * model.weights.nbytes
+    if cost > HEADS_UP_TO and not st.toggle(f"Switch each of the {len(heads)} heads of attention off in turn"):
+        return
+    target = scene.target(scene.run)
+    found = cache.of_run(run, sweep, tuple(f"head:{layer}.{head}" for layer, head in heads), target)
+    word, lowest = quoted(model.tokenizer.visible(target)), int(found.p.argmin())
+    layer, head = heads[lowest]
+    kept = sum(i == target for i in found.top.tolist())
+    st.markdown(
+        f"**One head of attention off at a time** in {escape(title(model))}: {word} is on top for {kept} of "
+        f"{len(heads)}; it is lowest without head {head} of layer {layer}, at {percent(float(found.p[lowest]))}."
+    )
+    by_layer: dict[int, list[float]] = {}
+    for (at, _), p in zip(heads, found.p.tolist(), strict=True):
+        by_layer.setdefault(at, []).append(p)
+    picture = charts.by_head(
+        by_layer,
+        title="the target without this head",
+        layer=scene.layer,
+        colours=share_colours(scene.dark),
+        dark=scene.dark,
+    )
+    st.altair_chart(picture, width="stretch", key="every head")
 
 
 def board(scene: Scene) -> None:
@@ -89,19 +129,15 @@ def board(scene: Scene) -> None:
     off = model.switches(fitting(model, scene.view.off))
     st.caption(f"{escape(title(model))}: a click switches a part off, another one on again")
     with st.container(horizontal=True):
-        for word, label in WHOLE.items():
-            named = {at for at, mixer in enumerate(model.mixers) if mixer in MIXER_WORDS[word]}
-            if named:
-                kind = "primary" if named <= off.mixers else "secondary"
-                args = (f"{word}:*", model.shape)
-                st.button(label, key=f"kind {word}", type=kind, on_click=state.turn_over, args=args)
+        for spec, label in at_once(model):
+            kind = "primary" if model.switches([spec]).mixers <= off.mixers else "secondary"
+            args = (spec, model.shape)
+            st.button(label, key=f"at once {spec}", type=kind, on_click=state.turn_over, args=args)
         everything = {"disabled": not scene.view.off, "on_click": state.put, "kwargs": {"off": []}}
         st.button("everything on", icon=":material/toggle_on:", **everything)
     colour = MIXER_COLOURS[scene.mixer]
     mixers = [
-        cell(
-            f"mixer:{at}", at, MIXER_COLOURS[kind], at in off.mixers, f"mixer of layer {at} ({parts.KIND_NAMES[kind]})"
-        )
+        cell(f"mixer:{at}", at, MIXER_COLOURS[kind], at in off.mixers, f"mixer of layer {at} ({KIND_NAMES[kind]})")
         for at, kind in enumerate(model.mixers)
     ]
     ffns = [cell(f"ffn:{at}", at, FFN_COLOUR, at in off.ffns, f"FFN of layer {at}") for at in range(model.layers)]
@@ -121,6 +157,18 @@ def board(scene: Scene) -> None:
         [{"label": label, "cells": cells} for label, cells in rows],
         lambda spec: state.turn_over(spec, model.shape),
     )
+
+
+def at_once(model: Model) -> list[tuple[str, str]]:
+    """What the article switched off, as it stands in this model: (spec, label)."""
+    half, found = model.layers // 2, [("mixer:0", "the first mixer")]
+    for word, label in WHOLE.items():
+        here = {at for at, kind in enumerate(model.mixers) if kind in MIXER_WORDS[word]}
+        if here:
+            found.append((f"{word}:*", label))
+        if len(here) < model.layers and max(here, default=0) >= half:
+            found.append((f"{word}:{half}-", f"{label.removeprefix('all ')} from layer {half} on"))
+    return found
 
 
 def cell(spec: str, number: int, colour: str, off: bool, what: str) -> dict[str, object]:

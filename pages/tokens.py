@@ -4,6 +4,7 @@ import re
 
 import streamlit as st
 
+from core.greetings import costs
 from core.run import Run
 from core.tokens import Tokenizer
 from pages.frame import parts
@@ -56,6 +57,7 @@ def draw(scene: Scene) -> None:
     for column, run in zip(st.columns(len(scene.runs)), scene.runs, strict=True):
         with column:
             table(run)
+    greetings(scene)
     parts.explain(
         "Where a space belongs (␣ stands at the front of a word), which names fall into several pieces, and how many "
         "tokens another language or an emoji costs.",
@@ -68,6 +70,33 @@ def draw(scene: Scene) -> None:
         [{"model": title(run.model), **row} for run in scene.runs for row in rows(run)],
     )
     parts.onward(scene, "tokens")
+
+
+def greetings(scene: Scene) -> None:
+    """The same greeting in several languages: what it costs in each tokenizer."""
+    st.markdown("**A greeting in other languages**")
+    found = {title(run.model): costs(run.model.tokenizer) for run in scene.runs}
+    for name, row in found.items():
+        most = max(row, key=lambda each: each.tokens / each.characters)
+        first = row[0]
+        st.markdown(
+            f"**{escape(name)}** takes {count(first.tokens, 'token')} for {quoted(first.greeting)} "
+            f"({count(first.characters, 'character')}) and {count(most.tokens, 'token')} for {quoted(most.greeting)} "
+            f"({count(most.characters, 'character')}, {escape(most.language)})."
+        )
+    st.dataframe(
+        [
+            {
+                "language": each.language,
+                "greeting": each.greeting,
+                "characters": each.characters,
+                "bytes": each.bytes,
+                **{f"tokens in {name}": row[i].tokens for name, row in found.items()},
+            }
+            for i, each in enumerate(next(iter(found.values())))
+        ],
+        hide_index=True,
+    )
 
 
 def rows(run: Run) -> list[dict[str, object]]:

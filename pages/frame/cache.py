@@ -7,7 +7,9 @@ leading underscore are not part of a key: a model is known by its card's name an
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar, TypeVarTuple
 
 import streamlit as st
 import torch
@@ -15,24 +17,24 @@ from torch import Tensor
 
 from core import TokenwalkError, hub, weights
 from core.ablation import switched
-from core.attribution import Attribution, Neuron, attribution, top_neurons
+from core.catalogue import SPECIMENS
 from core.distance import Point, by_distance
-from core.embedding import Neighbour, nearest
 from core.errors import Unreachable
-from core.heads import Reader, strongest_reader
-from core.lens import Lens, lens
 from core.maps import maps, mean_map, small_maps
 from core.model import Model
-from core.positions import band_weights
 from core.published import Row, recompute
 from core.run import Run
-from core.stream import Growth, growth
 
 MOST_TOKENS = 2048  # of a text that the app walks: more would take minutes a page
 THUMBNAIL = 64  # tiles along a small map's edge
 MEAN = -1  # the "head" that is the mean over a layer's heads
 FAILURE_SECONDS = 60.0  # before a model that could not be had is tried again
+SHORT = 256  # tokens: of runs no longer than this many more are kept
 _SLOTS = threading.BoundedSemaphore(2)  # computations at a time: more would only wait for the same cores
+
+
+Given = TypeVarTuple("Given")
+Found = TypeVar("Found")
 
 
 def use_all_cores() -> None:
@@ -72,23 +74,38 @@ def _failures() -> dict[str, tuple[str, float]]:
     return {}
 
 
-@st.cache_resource(max_entries=4, show_spinner="Reading the weights …")
 def _load(name: str, folder: str) -> Model:
-    _, card = weights.find(name)
-    return weights.load_folder(Path(folder), card)
+    return (_specimen if name in SPECIMENS else _full_size)(name, folder)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _specimen(name: str, folder: str) -> Model:
+    return weights.load_folder(Path(folder), weights.find(name)[1])
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the weights …")
+def _full_size(name: str, folder: str) -> Model:
+    return weights.load_folder(Path(folder), weights.find(name)[1])
 
 
 def run(model: Model, text: str, off: tuple[str, ...] = ()) -> Run:
     """A run with the residual stream recorded before and after every layer: what all pages start from."""
-    return _run(model.card.name, model.card.source, text, off, model)
+    tokens = len(model.tokenizer.encode(text))
+    if tokens > MOST_TOKENS:
+        raise TokenwalkError(f"The text is {tokens:,} tokens long; this app walks up to {MOST_TOKENS:,}.")
+    kept = _short_run if tokens <= SHORT else _long_run
+    return kept(model.card.name, model.card.source, text, off, model)
 
 
-@st.cache_resource(max_entries=16, show_spinner="Running the sentence through the model …")
-def _run(name: str, source: str, text: str, off: tuple[str, ...], _model: Model) -> Run:
+@st.cache_resource(max_entries=128, show_spinner="Running the sentence through the model …")
+def _short_run(name: str, source: str, text: str, off: tuple[str, ...], _model: Model) -> Run:
     with _SLOTS:
-        tokens = len(_model.tokenizer.encode(text))
-        if tokens > MOST_TOKENS:
-            raise TokenwalkError(f"The text is {tokens:,} tokens long; this app walks up to {MOST_TOKENS:,}.")
+        return _model.run(text, record=recorded(_model), off=off)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Running the text through the model …")
+def _long_run(name: str, source: str, text: str, off: tuple[str, ...], _model: Model) -> Run:
+    with _SLOTS:
         return _model.run(text, record=recorded(_model), off=off)
 
 
@@ -98,59 +115,21 @@ def recorded(model: Model) -> list[str]:
     return ["residual.before", "residual.after", *outside]
 
 
-def neighbours(model: Model, id: int, k: int) -> list[Neighbour]:
-    """The tokens whose embedding rows point most nearly the same way."""
-    return _neighbours(model.card.name, model.card.source, id, k, model)
+def of_run(run: Run, measure: Callable[[Run, *Given], Found], *given: *Given) -> Found:
+    """A measurement of `core` on a run, kept: `of_run(run, lens, target, positions)`. For results of a modest size."""
+    return _measured(_key(run), f"{measure.__module__}.{measure.__name__}", given, measure, run)
 
 
-@st.cache_resource(max_entries=256, show_spinner="Comparing with every row of the table …")
-def _neighbours(name: str, source: str, id: int, k: int, _model: Model) -> list[Neighbour]:
+def of_model(model: Model, measure: Callable[[Model, *Given], Found], *given: *Given) -> Found:
+    """The same on a model's weights alone."""
+    key = model.card.name, model.card.source
+    return _measured(key, f"{measure.__module__}.{measure.__name__}", given, measure, model)
+
+
+@st.cache_resource(max_entries=512, show_spinner="Measuring …")
+def _measured(key: tuple[Any, ...], name: str, given: tuple[Any, ...], _measure: Any, _of: Any) -> Any:
     with _SLOTS:
-        return nearest(_model, id, k)
-
-
-def stream_growth(run: Run) -> Growth:
-    """How the stream grows, layer by layer."""
-    return _growth(_key(run), run)
-
-
-@st.cache_resource(max_entries=32, show_spinner="Measuring every layer …")
-def _growth(key: tuple[str, str, str, tuple[str, ...]], _run: Run) -> Growth:
-    with _SLOTS:
-        return growth(_run)
-
-
-def attributed(run: Run, target: int, position: int) -> Attribution:
-    """The direct terms of a token's logit."""
-    return _attributed(_key(run), target, position, run)
-
-
-@st.cache_resource(max_entries=64, show_spinner="Adding up what every part writes …")
-def _attributed(key: tuple[str, str, str, tuple[str, ...]], target: int, position: int, _run: Run) -> Attribution:
-    with _SLOTS:
-        return attribution(_run, target, position)
-
-
-def neurons(run: Run, target: int, position: int, k: int) -> list[Neuron]:
-    """The neurons with the largest direct contribution to a token."""
-    return _neurons(_key(run), target, position, k, run)
-
-
-@st.cache_resource(max_entries=64, show_spinner="Looking through every neuron …")
-def _neurons(key: tuple[str, str, str, tuple[str, ...]], target: int, position: int, k: int, _run: Run) -> list[Neuron]:
-    with _SLOTS:
-        return top_neurons(_run, target, position, k)
-
-
-def bands_of(run: Run, layer: int) -> Tensor:
-    """Where each head's query·key products sit: (head, band)."""
-    return _bands_of(_key(run), layer, run)
-
-
-@st.cache_resource(max_entries=64, show_spinner="Taking the products of every pair apart …")
-def _bands_of(key: tuple[str, str, str, tuple[str, ...]], layer: int, _run: Run) -> Tensor:
-    with _SLOTS:
-        return band_weights(_run, layer)
+        return _measure(_of, *given)
 
 
 def distances(model: Model, head: str, tail: str, target: int, off: tuple[str, ...]) -> list[Point]:
@@ -177,18 +156,6 @@ def _published(name: str, source: str, _model: Model) -> list[Row]:
         return recompute(_model)
 
 
-def sweep(plain: Run) -> Tensor:
-    """Next-token probabilities with each layer's mixer off in turn: (layer, vocabulary)."""
-    return _sweep(_key(plain), plain)
-
-
-@st.cache_resource(max_entries=16, show_spinner="Switching every mixer off in turn …")
-def _sweep(key: tuple[str, str, str, tuple[str, ...]], _run: Run) -> Tensor:
-    with _SLOTS:
-        variants = [_run.model.switches([f"mixer:{layer}"]) for layer in range(_run.model.layers)]
-        return switched(_run, variants).softmax(-1)
-
-
 def _key(run: Run) -> tuple[str, str, str, tuple[str, ...]]:
     return run.model.card.name, run.model.card.source, run.text, run.off.specs
 
@@ -213,30 +180,6 @@ def head_map(run: Run, layer: int, head: int) -> Tensor:
 def _head_map(key: tuple[str, str, str, tuple[str, ...]], layer: int, head: int, _run: Run) -> Tensor:
     with _SLOTS:
         return mean_map(_run, layer) if head == MEAN else maps(_run, layer, [head])[0]
-
-
-def reader(run: Run, position: int, wanted: tuple[int, ...]) -> Reader | None:
-    """The head of all layers that reads most at `position` from one of the `wanted` ones."""
-    return _reader(_key(run), position, wanted, run)
-
-
-@st.cache_resource(max_entries=64, show_spinner="Looking through every head …")
-def _reader(
-    key: tuple[str, str, str, tuple[str, ...]], position: int, wanted: tuple[int, ...], _run: Run
-) -> Reader | None:
-    with _SLOTS:
-        return strongest_reader(_run, position, wanted)
-
-
-def logit_lens(run: Run, target: int, positions: tuple[int, ...]) -> Lens:
-    """The lens over every layer at some positions."""
-    return _lens(_key(run), target, positions, run)
-
-
-@st.cache_resource(max_entries=64, show_spinner="Reading the stream after every layer …")
-def _lens(key: tuple[str, str, str, tuple[str, ...]], target: int, positions: tuple[int, ...], _run: Run) -> Lens:
-    with _SLOTS:
-        return lens(_run, target, positions)
 
 
 def with_switches(plain: Run, off: tuple[str, ...]) -> Tensor:

@@ -11,16 +11,9 @@ import streamlit as st
 from charts.theme import MIXER_COLOURS, mix, palette
 from core.model import Model
 from core.shapes import block_shapes
-from pages.frame import components, state, walk
+from pages.frame import components, state, tour, walk
 from pages.frame.scene import Scene, refusal, title
-from pages.frame.words import escape, listed, quoted
-
-KIND_NAMES = {
-    "attention": "attention",
-    "local attention": "local attention",
-    "mamba2": "Mamba2",
-    "gated deltanet": "gated DeltaNet",
-}
+from pages.frame.words import KIND_NAMES, escape, listed, quoted
 
 
 def top(scene: Scene, path: str, tint: Sequence[float] | None = None, legend: str = "", colour: str = "") -> None:
@@ -30,6 +23,8 @@ def top(scene: Scene, path: str, tint: Sequence[float] | None = None, legend: st
     """
     step = next(step for step in walk.STEPS if step.path == path)
     st.subheader(f"{walk.STEPS.index(step)} · {step.question}", anchor=False)
+    if scene.view.tour:
+        tour.banner(scene, path)
     sentence(scene, tint, legend, colour or MIXER_COLOURS[scene.mixer])
     layers(scene)
     switched_off(scene)
@@ -156,7 +151,9 @@ def numbers(name: str, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def onward(scene: Scene, path: str) -> None:
-    """The way to the next step."""
+    """The way to the next step, or on a tour to the next stop."""
+    if scene.view.tour and tour.ahead(scene, path):
+        return
     step = walk.after(path)
     if step is None:
         first = walk.STEPS[0]

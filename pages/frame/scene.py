@@ -11,6 +11,7 @@ from streamlit.navigation.page import Page as StreamlitPage
 
 from core import TokenwalkError
 from core.catalogue import TITLES
+from core.heads import strongest_reader
 from core.model import Model
 from core.run import Run
 from core.tokens import Token
@@ -184,7 +185,7 @@ def place(run: Run, view: state.View, focus: int) -> tuple[int, int]:
         return last, cache.MEAN
     target = target_of(run, view)
     copies = tuple(i for i, token in enumerate(run.ids[:focus]) if token == target)
-    found = cache.reader(run, focus, copies)
+    found = cache.of_run(run, strongest_reader, focus, copies)
     return (last, cache.MEAN) if found is None else (found.layer, found.head)
 
 

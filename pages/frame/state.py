@@ -10,14 +10,14 @@ from urllib.parse import quote_plus
 
 import streamlit as st
 
-from core.catalogue import SMOLLM2, TITLES
+from core.catalogue import BESIDE, SMOLLM2, TITLES
 from core.specs import Shape, turned_over
 
 PROMPT = "In the morning, Alice gave Bob a book. Later, Bob gave the book back to"
 MOST_MODELS = 4
 LINK_CHARACTERS = 6000  # of the sentence as it stands in a link: servers refuse longer ones
 NUMBERS = ("layer", "head", "focus")
-KEYS = ("text", "models", "hand", "target", "off", *NUMBERS)
+KEYS = ("text", "models", "hand", "target", "off", "tour", *NUMBERS)
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class View:
     focus: int | None
     target: str
     off: tuple[str, ...]
+    tour: bool = False
 
     def as_query(self) -> dict[str, str]:
         """The view as URL parameters; what is at its default is left out."""
@@ -44,6 +45,7 @@ class View:
             "hand": self.hand,
             "target": self.target,
             "off": ",".join(self.off),
+            "tour": "1" if self.tour else "",
             **{name: str(value) for name in NUMBERS if (value := getattr(self, name)) is not None},
         }
         if len(quote_plus(self.text)) > LINK_CHARACTERS:
@@ -55,10 +57,11 @@ def defaults() -> dict[str, Any]:
     """What a visitor without a link sees."""
     return {
         "text": PROMPT,
-        "models": [SMOLLM2],
+        "models": [SMOLLM2, *BESIDE],
         "hand": SMOLLM2,
         "target": "",
         "off": [],
+        "tour": False,
         "layer": None,
         "head": None,
         "focus": None,
@@ -76,6 +79,7 @@ def from_query(query: Mapping[str, str]) -> dict[str, Any]:
     found["hand"] = query["hand"] if query.get("hand") in found["models"] else found["models"][0]
     found["target"] = query.get("target", "")
     found["off"] = [spec for spec in query.get("off", "").split(",") if spec]
+    found["tour"] = query.get("tour") == "1"
     for name in NUMBERS:
         if query.get(name, "").isdecimal() and len(query[name]) < 7:
             found[name] = int(query[name])
@@ -93,12 +97,18 @@ def start_over() -> None:
     st.session_state.update(defaults())
 
 
+def begin_tour() -> None:
+    """The sentence of the walk, nothing chosen and nothing off, with the models in view: the tour's first stop."""
+    kept = {name: st.session_state[name] for name in ("models", "hand")}
+    st.session_state.update({**defaults(), **kept, "tour": True})
+
+
 def view() -> View:
     """The view of this run."""
     s = st.session_state
     models = tuple(s["models"])
     hand = s["hand"] if s["hand"] in models else (models[0] if models else SMOLLM2)
-    return View(s["text"], models, hand, s["layer"], s["head"], s["focus"], s["target"], tuple(s["off"]))
+    return View(s["text"], models, hand, s["layer"], s["head"], s["focus"], s["target"], tuple(s["off"]), s["tour"])
 
 
 def put(**values: Any) -> None:

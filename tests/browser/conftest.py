@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from core.catalogue import KNOWN
+from core.catalogue import KNOWN, SMOLLM2
 from tests import hub_server, toy_repos
 from tools.browser import find
 
@@ -109,7 +109,8 @@ class Visitor:
         page.on("pageerror", lambda error: self.faults.append(str(error)))
 
     def open(self, path: str = "", **query: str) -> "Visitor":
-        self.page.goto(f"{self.url}/{path}?{urlencode(query)}")
+        """A page with a view. Where a test names no model, SmolLM2 alone; `models=""` is what nobody has chosen."""
+        self.page.goto(f"{self.url}/{path}?{urlencode({'models': SMOLLM2, **query})}")
         return self.settled()
 
     def settled(self) -> "Visitor":

@@ -12,6 +12,7 @@ FULL = {
     "layer": "7",
     "head": "0",
     "focus": "4",
+    "tour": "1",
 }
 
 
@@ -27,7 +28,8 @@ def test_a_view_goes_into_the_url_and_back() -> None:
 
 def test_without_a_link_the_view_is_the_default() -> None:
     assert from_query({}) == defaults()
-    assert (defaults()["text"], defaults()["models"]) == (PROMPT, [SMOLLM2])
+    specimens = ["specimen-gpt2", "specimen-qwen3", "specimen-granite"]
+    assert (defaults()["text"], defaults()["models"]) == (PROMPT, [SMOLLM2, *specimens])
 
 
 def test_an_empty_sentence_in_a_link_stays_empty() -> None:
@@ -37,7 +39,7 @@ def test_an_empty_sentence_in_a_link_stays_empty() -> None:
 @pytest.mark.parametrize(
     ("query", "name", "value"),
     [
-        ({"models": "no-such-model"}, "models", [SMOLLM2]),
+        ({"models": "no-such-model"}, "models", defaults()["models"]),
         ({"models": "gpt2,gpt2"}, "models", ["gpt2"]),
         ({"models": "gpt2", "hand": "qwen3-0.6b-base"}, "hand", "gpt2"),
         ({"layer": "-1"}, "layer", None),
