@@ -16,7 +16,7 @@ from core.recurrence import recurrence
 from core.run import Run
 from pages.frame import cache, components, parts, state
 from pages.frame.scene import SEARCH_UP_TO, Scene, page, title
-from pages.frame.words import KIND_NAMES, count, escape, number, percent, quoted
+from pages.frame.words import KIND_NAMES, count, escape, percent, quoted, size
 
 EXACT_UP_TO = 71  # tokens whose whole map goes to the browser cell by cell
 TILES = 96  # along the edge of a longer text's map
@@ -221,15 +221,12 @@ def keeps(run: Run) -> str:
     """One model's memory after this text and at its context's end, in a sentence."""
     model, tokens = run.model, len(run.ids)
     now, end = sum(kept_bytes(model, tokens)), sum(kept_bytes(model, model.context))
-    fixed = sum(
-        size
-        for size, later in zip(kept_bytes(model, 1), kept_bytes(model, model.context), strict=True)
-        if size == later
-    )
-    state = f", of which {number(fixed / 1000)} kB are states that never grow" if fixed else ""
+    ends = zip(kept_bytes(model, 1), kept_bytes(model, model.context), strict=True)
+    fixed = sum(first for first, later in ends if first == later)
+    state = f", of which {size(fixed)} are states that never grow" if fixed else ""
     return (
-        f"{escape(title(model))} keeps {number(now / 1000)} kB after {count(tokens, 'token')}{state}, and "
-        f"{number(end / 1000)} kB after {model.context:,}."
+        f"{escape(title(model))} keeps {size(now)} after {count(tokens, 'token')}{state}, and {size(end)} after "
+        f"{model.context:,}."
     )
 
 

@@ -74,7 +74,7 @@ def draw(scene: Scene) -> None:
 
 def greetings(scene: Scene) -> None:
     """The same greeting in several languages: what it costs in each tokenizer."""
-    st.markdown("**A greeting in other languages**")
+    st.markdown("**A greeting in other languages, and its tokens in each model**")
     found = {title(run.model): costs(run.model.tokenizer) for run in scene.runs}
     for name, row in found.items():
         most = max(row, key=lambda each: each.tokens / each.characters)
@@ -91,7 +91,7 @@ def greetings(scene: Scene) -> None:
                 "greeting": each.greeting,
                 "characters": each.characters,
                 "bytes": each.bytes,
-                **{f"tokens in {name}": row[i].tokens for name, row in found.items()},
+                **{name: row[i].tokens for name, row in found.items()},
             }
             for i, each in enumerate(next(iter(found.values())))
         ],

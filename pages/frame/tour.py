@@ -261,7 +261,7 @@ def banner(scene: Scene, path: str) -> None:
             st.markdown(stop.says(scene))
             if stop.asks:
                 st.markdown(f"*{stop.asks}*")
-        with st.container(horizontal=True):
+        with st.container(horizontal=True, vertical_alignment="center"):
             ahead(scene, path)
             st.button("Leave the tour", key="leave", type="tertiary", on_click=state.put, kwargs={"tour": False})
 

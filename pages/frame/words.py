@@ -41,6 +41,14 @@ def number(x: float) -> str:
     return (f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}").replace("-", "−")
 
 
+def size(nbytes: float) -> str:
+    """An amount of memory: "829 kB", "377 MB", "1.2 GB"."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB")):
+        if nbytes >= unit:
+            return f"{number(nbytes / unit)} {name}"
+    return f"{number(nbytes / 1e3)} kB"
+
+
 def signed(x: float) -> str:
     """A term of a sum, with its sign and two decimals."""
     return f"{x:+.2f}".replace("-", "−")

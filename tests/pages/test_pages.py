@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from core import load
-from core.catalogue import KNOWN
 from core.compare import divergence
 from core.distance import HEAD, TAIL, by_distance
 from core.embedding import nearest
@@ -16,9 +15,8 @@ from core.published import FIGURES, recompute
 from pages.frame.state import PROMPT
 from pages.frame.walk import STEPS
 from pages.frame.words import percent
-from tests import toy_repos
 from tests.hub_server import Hub
-from tests.pages.walking import plain, walk
+from tests.pages.walking import plain, serve, walk
 
 PAGES = [step.path for step in STEPS]
 TO = 17  # the last token of the sentence
@@ -252,10 +250,3 @@ def test_the_article_says_how_many_figures_agree(hub: Hub, smollm2_path: Path, m
     said = plain(walk("article", models="qwen3-0.6b-base"))[0]
     held = sum(row.holds for row in rows)
     assert said == f"Of the article’s {len(FIGURES)} figures, {len(rows)} were run here; {held} of those agree."
-
-
-def serve(hub: Hub, name: str, smollm2_path: Path, monkeypatch: pytest.MonkeyPatch, **settings: int) -> None:
-    """A named model at toy size from the stand-in for the hub, beside the packaged SmolLM2."""
-    monkeypatch.setenv("TOKENWALK_CACHE", str(smollm2_path.parent))
-    known = KNOWN[name]
-    hub.repos[known.repo] = toy_repos.all_toys()[name].with_config(**settings).repo(known.revision or "")

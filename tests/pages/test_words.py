@@ -1,7 +1,7 @@
 import pytest
 from markdown_it import MarkdownIt
 
-from pages.frame.words import escape, listed, percent, quoted
+from pages.frame.words import escape, listed, percent, quoted, size
 
 TYPED = [
     "a<b<c",
@@ -59,3 +59,7 @@ def test_a_probability_is_said_as_a_reader_says_it(p: float, said: str) -> None:
 
 def test_lists_are_said_with_and() -> None:
     assert [listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
+
+
+def test_memory_is_said_in_its_unit() -> None:
+    assert [size(n) for n in (829_440, 377_487_360, 1_234_000_000)] == ["829 kB", "377 MB", "1.23 GB"]
