@@ -115,7 +115,7 @@ def main() -> None:
     state.start()
     with st.sidebar:
         sentence()
-    st.query_params.from_dict(state.view().as_query())
+    state.publish()
     seen = scene.current()
     with st.sidebar:
         follow(seen)

@@ -19,7 +19,7 @@ from pages.frame.scene import SEARCH_UP_TO, Scene, page, title
 from pages.frame.words import KIND_NAMES, count, escape, percent, quoted, size
 
 EXACT_UP_TO = 71  # tokens whose whole map goes to the browser cell by cell
-TILES = 96  # along the edge of a longer text's map
+TILES = 80  # along the edge of a longer text's map
 
 
 def says(scene: Scene, row: Tensor) -> str:

@@ -24,10 +24,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
     chip.setAttribute("aria-pressed", String(place === data.focus));
     const number = document.createElement("span");
     number.className = "place";
-    number.textContent = token.note === "" ? String(place) : `${place} · ${token.note}`;
+    number.textContent = !token.note ? String(place) : `${place} · ${token.note}`;
     chip.append(number);
-    label(chip, token.label);
-    if (token.colour !== "") chip.style.background = token.colour;
+    label(chip, token.label ?? "");
+    if (token.colour) chip.style.background = token.colour;
     chip.onclick = () => setTriggerValue("focus", place);
     row.append(chip);
   });

@@ -45,8 +45,9 @@ def _mount(
 def chips(
     key: str, tokens: Sequence[dict[str, Any]], focus: int | None, legend: str, act: Callable[[int], None]
 ) -> None:
-    """The sentence. Each token: label, title, note ("41 %"), colour ("" for none), special."""
-    _mount(_chips, key, "focus", {"tokens": list(tokens), "focus": focus, "legend": legend}, lambda i: act(int(i)))
+    """The sentence. Each token: label, title, note ("41 %"), colour, special. What is empty is not sent."""
+    sent = [{name: value for name, value in token.items() if value} for token in tokens]
+    _mount(_chips, key, "focus", {"tokens": sent, "focus": focus, "legend": legend}, lambda i: act(int(i)))
 
 
 def strip(

@@ -36,13 +36,14 @@ def sentence(scene: Scene, tint: Sequence[float] | None, legend: str, colour: st
     chips = []
     for i, token in enumerate(scene.tokens):
         share = 0.0 if tint is None else tint[i]
+        tinted = abs(share) >= 0.005
         high = colour if share >= 0 else tones.negative
         chips.append(
             {
                 "label": token.visible,
                 "title": f"position {i}, id {token.id}, bytes {token.bytes.hex(' ').upper() or 'none'}",
-                "note": "" if tint is None or abs(share) < 0.005 else f"{share:.0%}".replace("-", "−"),
-                "colour": "" if tint is None else mix(tones.background, high, 0.65 * min(1.0, abs(share)) ** 0.7),
+                "note": f"{share:.0%}".replace("-", "−") if tinted else "",
+                "colour": "" if not tinted else mix(tones.background, high, 0.65 * min(1.0, abs(share)) ** 0.7),
                 "special": token.added,
             }
         )

@@ -17,6 +17,7 @@ PROMPT = "In the morning, Alice gave Bob a book. Later, Bob gave the book back t
 MOST_MODELS = 4
 LINK_CHARACTERS = 6000  # of the sentence as it stands in a link: servers refuse longer ones
 NUMBERS = ("layer", "head", "focus")
+WRITTEN = "written"  # the session key of the address as the last run left it
 KEYS = ("text", "models", "hand", "target", "off", "tour", *NUMBERS)
 
 
@@ -87,9 +88,23 @@ def from_query(query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def start() -> None:
-    """Fills the session from the URL, once."""
-    if "text" not in st.session_state:
-        st.session_state.update(from_query(st.query_params.to_dict()))
+    """Fills the session from the URL: at first, and again where the browser went back or forward to another view.
+
+    That is so where the address is not what the last run wrote and no widget has changed the view since. A click on the
+    navigation clears the address: then the view stays.
+    """
+    s, query = st.session_state, st.query_params.to_dict()
+    if "text" not in s:
+        s.update(from_query(query))
+    elif query not in ({}, s.get(WRITTEN)) and view().as_query() == s.get(WRITTEN):
+        s.update(from_query({"text": s["text"], **query}))
+
+
+def publish() -> None:
+    """Writes the view into the address."""
+    query = view().as_query()
+    st.session_state[WRITTEN] = query
+    st.query_params.from_dict(query)
 
 
 def start_over() -> None:

@@ -71,6 +71,21 @@ def test_a_link_gives_the_same_view_to_somebody_else(visitor: Visitor, second_vi
     assert shown[0] == shown[1]
 
 
+def test_back_and_forward_restore_the_view(visitor: Visitor) -> None:
+    visitor.open("mixing", layer="22", head="7")
+    visitor.page.locator(".strip .cell").nth(5).click()
+    visitor.says("In layer 5 of SmolLM2 135M")
+    visitor.settled().page.get_by_role("link", name="Next step: Add back").click()
+    visitor.page.wait_for_url("**/add_back?**")
+    visitor.settled().page.go_back()
+    visitor.says("In layer 5 of SmolLM2 135M")
+    visitor.settled().page.go_back()
+    visitor.says("In layer 22 of SmolLM2 135M")
+    visitor.page.wait_for_url("**layer=22&head=7**")
+    visitor.settled().page.go_forward()
+    visitor.says("In layer 5 of SmolLM2 135M")
+
+
 def test_a_switch_changes_the_answer_and_only_its_own_visitors(visitor: Visitor, second_visitor: Visitor) -> None:
     second_visitor.open("switch_off").says("nothing is switched off. “␣Alice” is at 81 %")
     visitor.open("switch_off").says("nothing is switched off")
