@@ -1,5 +1,7 @@
 """Compare: where do two models part?"""
 
+from itertools import combinations
+
 import streamlit as st
 
 from charts.distances import by_position
@@ -32,7 +34,7 @@ def draw(scene: Scene) -> None:
         parts.onward(scene, "compare")
         return
     a, top = scene.run, st.container()
-    others = [run for run in scene.runs if run is not a]
+    others = sorted((run for run in scene.runs if run is not a), key=lambda run: not same_tokens(a, run))
     b = st.selectbox("Against", others, format_func=lambda run: title(run.model), key="against")
     alike = same_tokens(a, b)
     nats = divergence(a, b).nats.tolist() if alike else []
@@ -48,6 +50,7 @@ def draw(scene: Scene) -> None:
         st.markdown(
             f"**{escape(title(a.model))}** and **{escape(title(b.model))}** cut text into different tokens: their "
             "distributions are over different vocabularies, so no KL can be taken. Their likeliest words stand below."
+            + alike_elsewhere(scene)
         )
     rows = words(scene, a, b)
     parts.explain(
@@ -57,6 +60,15 @@ def draw(scene: Scene) -> None:
     parts.code(scene, divergence)
     parts.numbers("compare", rows)
     parts.onward(scene, "compare")
+
+
+def alike_elsewhere(scene: Scene) -> str:
+    """Two other models in view that can be compared, for a reader whose two can not."""
+    for a, b in combinations(scene.runs, 2):
+        if same_tokens(a, b):
+            names = f"{escape(title(a.model))} and {escape(title(b.model))}"
+            return f" {names} cut it alike: pick a layer of one of them to compare those."
+    return ""
 
 
 def words(scene: Scene, a: Run, b: Run) -> list[dict[str, object]]:

@@ -131,3 +131,13 @@ def test_ffn_says_how_open_the_attentions_gates_are(
 
 def test_a_model_without_gates_is_not_said_to_have_them() -> None:
     assert not any("gates" in line for line in plain(walk("ffn", models="specimen-qwen3")))
+
+
+def test_compare_says_which_two_models_in_view_can_be_compared() -> None:
+    models = "smollm2-135m,specimen-gpt2,specimen-qwen3"
+    assert said("compare", "SmolLM2 135M and GPT-2 specimen cut", models=models).endswith(
+        " GPT-2 specimen and Qwen3 specimen cut it alike: pick a layer of one of them to compare those."
+    )
+    assert plain(walk("compare", models=models, hand="specimen-qwen3"))[0].startswith(
+        "From Qwen3 specimen to GPT-2 specimen, KL is "
+    )
