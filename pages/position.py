@@ -9,8 +9,9 @@ from core.model import Model, Rotary
 from core.positions import Band, band_weights, bands, learned_positions, rope_similarity
 from pages.frame import cache, components, parts
 from pages.frame.scene import Scene, page, title
-from pages.frame.words import KIND_NAMES, escape
+from pages.frame.words import KIND_NAMES, escape, percent
 
+BASE = 10_000.0  # of the RoPE that a learned table is held against
 CURVE = 256  # distances of the similarity curves
 SEED = 0  # of the random query and key under the clocks
 
@@ -25,7 +26,7 @@ def says(model: Model, layer: int) -> str:
         near = float(learned.similarity[min(10, model.context - 1)])
         return (
             f"{name} adds a learned row for each of {model.context:,} positions: distance alone explains "
-            f"{100 * learned.r_squared:.0f} % of how alike two rows are (R² {learned.r_squared:.2f}); rows 10 apart "
+            f"{percent(learned.r_squared)} of how alike two rows are (R² {learned.r_squared:.2f}); rows 10 apart "
             f"have a cosine of {near:.2f}."
         )
     other = next((at for at in range(model.layers) if model.rotary(at) is not None), None)
@@ -54,6 +55,25 @@ def turning(rotary: Rotary, context: int, layer: int) -> str:
     )
 
 
+LOOK = {
+    "rope": (
+        "Move one slider: fast hands spin, slow ones hardly stir. Then move both by the same: every hand has turned, "
+        "and the score has not changed, since it depends on the gap alone.",
+        "Which bands matter. A head may use the slow ones as if there were no positions, and one fast band to find the "
+        "token before: the map of heads and bands shows where its products sit in this sentence.",
+    ),
+    "learned": (
+        "How far the curve stays above 0: within that distance two rows are alike. The components show what the rows "
+        "are made of; past the last row there is no position, so the text has to end there.",
+        "What heads make of it. The rows are added to the tokens’, and each layer reads both from one vector.",
+    ),
+    "none": (
+        "Pick a layer of another kind in the strip, where there is one: its mixer may turn queries and keys.",
+        "How far back the state reaches: the Mixing page shows what is left in it of each earlier token.",
+    ),
+}
+
+
 def draw(scene: Scene) -> None:
     parts.top(scene, "position")
     for run in scene.runs:
@@ -74,19 +94,22 @@ def draw(scene: Scene) -> None:
             }
             for band in found
         ]
+        parts.explain(*LOOK["rope"])
+        parts.code(scene, mixers.rope_frequencies, mixers.rope)
     elif (learned := cache.of_model(model, learned_positions)) is not None:
         curve = learned.similarity[:CURVE].tolist()
         rows = [{"distance": distance, "cosine": value} for distance, value in enumerate(curve)]
-        st.altair_chart(charts.similarity({"learned rows, mean cosine": curve}, dark=scene.dark), width="stretch")
+        head_dim = model.width // model.heads(0)
+        other = rope_similarity(Rotary(head_dim, head_dim, BASE, 1.0), len(curve)).tolist()
+        both = {"learned rows, mean cosine": curve, f"RoPE, base {BASE:,.0f}, heads of {head_dim}": other}
+        st.altair_chart(charts.similarity(both, dark=scene.dark), width="stretch")
         st.caption("The rows along their first three principal components")
         st.altair_chart(charts.components(learned.components.tolist(), dark=scene.dark), width="stretch")
-    parts.explain(
-        "Move one slider: fast hands spin, slow ones hardly stir. Then move both by the same: every hand has turned, "
-        "and the score has not changed, since it depends on the gap alone.",
-        "Which bands matter. A head may use the slow ones as if there were no positions, and one fast band to find the "
-        "token before: the map of heads and bands shows where its products sit in this sentence.",
-    )
-    parts.code(scene, mixers.rope_frequencies, mixers.rope)
+        parts.explain(*LOOK["learned"])
+        parts.code(scene, learned_positions, type(model).embed)
+    else:
+        parts.explain(*LOOK["none"])
+        parts.code(scene, mixers.causal_conv, type(model).block)
     if rows:
         parts.numbers("position", rows)
     parts.onward(scene, "position")

@@ -29,7 +29,7 @@ def draw(scene: Scene) -> None:
         st.markdown(says(run))
     if not scene.view.tour:
         tour.invitation()
-    for column, run, colour in zip(st.columns(len(scene.runs)), scene.runs, model_colours(scene.dark), strict=False):
+    for column, run, colour in zip(parts.columns(len(scene.runs)), scene.runs, model_colours(scene.dark), strict=False):
         with column, st.container(border=True):
             answer(scene, run, colour)
     parts.explain(

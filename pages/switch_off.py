@@ -46,7 +46,7 @@ def draw(scene: Scene) -> None:
         st.markdown(says(run, target, plain, off))
         results.append((run, plain, plain if off is None else off))
     board(scene)
-    for column, result in zip(st.columns(len(results)), results, strict=True):
+    for column, result in zip(parts.columns(len(results)), results, strict=True):
         with column, st.container(border=True):
             st.markdown(f"**{escape(title(result[0].model))}**")
             st.altair_chart(picture(scene, *result), width="stretch")

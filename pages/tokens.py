@@ -54,7 +54,7 @@ def draw(scene: Scene) -> None:
     parts.top(scene, "tokens")
     for run in scene.runs:
         st.markdown(says(run))
-    for column, run in zip(st.columns(len(scene.runs)), scene.runs, strict=True):
+    for column, run in zip(parts.columns(len(scene.runs)), scene.runs, strict=True):
         with column:
             table(run)
     greetings(scene)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from charts.theme import MIXER_COLOURS, mix, palette
 from core.model import Model
@@ -112,6 +113,12 @@ def escape_code(text: str) -> str:
 def token(scene: Scene, position: int) -> str:
     """A token of the model in hand in a sentence: its visible text and its position."""
     return f"{quoted(scene.tokens[position].visible)} (position {position})"
+
+
+def columns(count: int) -> list[DeltaGenerator]:
+    """As many columns side by side as models; where they would get too narrow, in several rows."""
+    with st.container(key="models"):
+        return st.columns(count)
 
 
 def explain(look_for: str, not_shown: str) -> None:

@@ -141,3 +141,17 @@ def test_compare_says_which_two_models_in_view_can_be_compared() -> None:
     assert plain(walk("compare", models=models, hand="specimen-qwen3"))[0].startswith(
         "From Qwen3 specimen to GPT-2 specimen, KL is "
     )
+
+
+@pytest.mark.parametrize(
+    ("model", "layer", "looks_for"),
+    [
+        ("specimen-qwen3", "0", "Move one slider"),
+        ("specimen-gpt2", "0", "How far the curve stays above 0"),
+        ("specimen-granite", "0", "Pick a layer of another kind"),
+    ],
+)
+def test_position_explains_the_picture_that_is_there(model: str, layer: str, looks_for: str) -> None:
+    assert any(
+        line.startswith(f"What to look for. {looks_for}") for line in plain(walk("position", models=model, layer=layer))
+    )
