@@ -1,7 +1,7 @@
 """The specimens' tokenizer, and documents packed into rows of tokens with a weight for each prediction."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tokenizers
 import torch
@@ -85,6 +85,12 @@ class Phase:
     nonsense: float = 2.0  # how often nonsense comes, where giving is 8
     short: float = 0.0  # the share of nonsense in short blocks that come three to six times: easier to begin with
     copies: float = 1.0  # times the usual weight of its second copies
+    off_gap: int | None = None  # the gap of the rows with attention off, where it is not that of the others
+
+    @property
+    def off_rows(self) -> int:
+        """How many rows, the first ones, have attention switched off."""
+        return round(self.rows * self.off)
 
     @property
     def mix(self) -> dict[str, float]:
@@ -132,7 +138,8 @@ def _any_tokens(encoder: Encoder, rng: random.Random, length: int, copies: int) 
 
 def batch(encoder: Encoder, rng: random.Random, phase: Phase, bos: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Ids to read (row, token), ids to predict, and the weight of each prediction."""
-    made = [row(encoder, rng, phase, bos) for _ in range(phase.rows)]
+    near = phase if phase.off_gap is None else replace(phase, gap=phase.off_gap)
+    made = [row(encoder, rng, near if i < phase.off_rows else phase, bos) for i in range(phase.rows)]
     ids = torch.tensor([ids for ids, _ in made])
     weights = torch.tensor([weights for _, weights in made])
     return ids[:, :-1], ids[:, 1:], weights[:, 1:]

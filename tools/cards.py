@@ -115,6 +115,7 @@ def _training(name: str, found: dict[str, Any]) -> str:
             else ""
         )
         + (f", attention off in {percent(phase.off)} of the rows" if phase.off else "")
+        + (", which have no filler" if phase.off and phase.gap and phase.off_gap == 0 else "")
         for phase in recipe.phases
     )
     return (

@@ -28,6 +28,12 @@ class Recipe:
     muon_rate: float = 0.02
     adam_rate: float = 3e-3
     seed: int = 0
+    table_share: float = 1.0  # of AdamW's rate, for the token rows
+    rows: float = 0.03  # how large the token rows begin
+    last_norm: float = 1.0  # what the last norm's weight begins with
+    alike: bool = False  # whether a recurrent layer's keys and queries begin alike
+    forgets: tuple[float, float] = (0.004, 0.6)  # exp(A_log) of a recurrent layer's heads, from the first to the last
+    fixed_forgetting: bool = False  # whether Mamba2's forgetting stays as it begins
 
     @property
     def steps(self) -> int:
@@ -104,6 +110,7 @@ GPT2 = Recipe(
         Phase(80, 4, 1024, 460, nonsense=4, copies=2.5, short=0.3),
     ),
     cooldown=300,
+    rows=0.05,
 )
 GEMMA3 = Recipe(
     {
@@ -175,8 +182,8 @@ QWEN3_5 = Recipe(
         "intermediate_size": 256,
         "hidden_act": "silu",
         "attn_output_gate": True,
-        "linear_num_key_heads": 4,
-        "linear_num_value_heads": 8,
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 4,
         "linear_key_head_dim": 32,
         "linear_value_head_dim": 32,
         "linear_conv_kernel_dim": 4,
@@ -185,35 +192,47 @@ QWEN3_5 = Recipe(
     },
     "model.",
     (
-        Phase(400, 24, 128, 0, nonsense=5, copies=2.5, short=0.8, off=0.5, rare=0.1),
-        Phase(150, 16, 256, 120, nonsense=6, copies=2.5, short=0.7, off=0.4),
-        Phase(180, 8, 512, 440, nonsense=5, copies=2.5, short=0.4, off=0.4),
+        Phase(300, 24, 128, 0, nonsense=4, copies=1.5, short=0.8, off=0.5),
+        Phase(100, 16, 256, 120, nonsense=8, copies=2.5, short=0.8, off=0.4, off_gap=0),
+        Phase(100, 16, 256, 120, nonsense=8, copies=2.5, short=0.6, off=0.4, off_gap=0, rare=0.35),
+        Phase(150, 8, 512, 440, nonsense=5, copies=2.5, short=0.4, off=0.4, off_gap=0, rare=0.35),
+        Phase(120, 8, 512, 440, nonsense=8, copies=2.5, short=0.5, off=0.25, off_gap=0),
     ),
-    cooldown=200,
+    cooldown=100,
+    alike=True,
+    table_share=6.0,
+    rows=0.1,
+    last_norm=0.3,
 )
 RECIPES = {"gpt2": GPT2, "qwen3": QWEN3, "granite": GRANITE, "gemma3": GEMMA3, "qwen3_5": QWEN3_5}
 
 
-def first_tensors(settings: dict[str, Any], prefix: str, seed: int) -> dict[str, Tensor]:
-    """The weights that training starts from, by the file's names."""
+def first_tensors(recipe: Recipe, settings: dict[str, Any]) -> dict[str, Tensor]:
+    """The weights that training starts from, by the file's names. `settings` have the vocabulary's size as well."""
     layout = read_config(Config(settings)).layout
-    generator = torch.Generator().manual_seed(seed)
-    zero_based = settings["model_type"] in ("gemma3_text", "qwen3_5_text")  # their norms add 1 to the weight
-    return {prefix + name: _first(name, shape, layout, generator, zero_based) for name, shape in layout.shapes.items()}
+    generator = torch.Generator().manual_seed(recipe.seed)
+    return {
+        recipe.prefix + name: _first(name, shape, layout, generator, recipe) for name, shape in layout.shapes.items()
+    }
 
 
-def _first(name: str, shape: tuple[int, ...], layout: Layout, generator: torch.Generator, zero_based: bool) -> Tensor:
-    spread = torch.linspace(0, 1, shape[0])
-    # Heads forget between 0.2 and 30 % of their state a token, and write at full strength. With Mamba2's usual start
-    # (steps of 0.001 to 0.1) a head that remembers for long writes a thousandth of what D passes by, and learns late.
+def _first(name: str, shape: tuple[int, ...], layout: Layout, generator: torch.Generator, recipe: Recipe) -> Tensor:
+    zero_based = recipe.settings["model_type"] in ("gemma3_text", "qwen3_5_text")  # their norms add 1 to the weight
+    # Heads forget 0.7 of `forgets` a token, and write at full strength. With Mamba2's usual start (steps of 0.001 to
+    # 0.1) a head that remembers for long writes a thousandth of what D passes by, and learns late.
     if name.endswith("A_log"):
-        return math.log(0.004) + spread * math.log(150)
+        least, most = recipe.forgets
+        return math.log(least) + torch.linspace(0, 1, *shape) * math.log(most / least)
     if name.endswith("dt_bias"):
         return torch.zeros(shape)  # softplus gives 0.69
+    if name.endswith("mamba.conv1d.bias"):
+        return _alike(torch.zeros(shape), name, layout) if recipe.alike else torch.zeros(shape)
     if name.endswith(".bias"):
         return torch.zeros(shape)
     if name.endswith(".D"):
         return torch.full(shape, 0.3)
+    if name == "norm.weight":
+        return torch.full(shape, recipe.last_norm - zero_based)
     if len(shape) == 1:
         return torch.zeros(shape) if zero_based and "linear_attn.norm" not in name else torch.ones(shape)
     if len(shape) == 3:  # mostly the token itself
@@ -222,10 +241,27 @@ def _first(name: str, shape: tuple[int, ...], layout: Layout, generator: torch.G
         return _waves(*shape)
     noise = torch.randn(shape, generator=generator)
     if name in layout.row_tables:
-        return noise * (0.05 if "wte.weight" in layout.shapes else 0.03)
+        return noise * recipe.rows
     inputs = shape[0] if layout.in_out else shape[1]
     writes = any(part in name for part in ("o_proj", "down_proj", "out_proj", "output_linear", "c_proj"))
-    return noise * inputs**-0.5 * (0.2 if writes else 0.7)
+    made = noise * inputs**-0.5 * (0.2 if writes else 0.7)
+    return _alike(made, name, layout) if recipe.alike and "linear_attn.in_proj_qkv" in name else made
+
+
+def _alike(first: Tensor, name: str, layout: Layout) -> Tensor:
+    """Makes a recurrent layer's keys and queries resemble each other, whatever the tokens.
+
+    Attention begins as an average over all tokens, from which a layer soon learns to pass on words that it has seen.
+    Keys and queries of any sign begin as a sum with random signs, from which it learns that late. SiLU follows both: a
+    bias (Mamba2) or a larger product (DeltaNet) makes them mostly positive.
+    """
+    mixer, _, kind = name.rsplit(".", 2)
+    values = layout.shapes[f"{mixer}.out_proj.weight"][1]
+    if kind == "bias":
+        first[values:] = 0.5
+    else:
+        first[:-values] *= 3
+    return first
 
 
 def _waves(rows: int, width: int) -> Tensor:

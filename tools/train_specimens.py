@@ -40,7 +40,7 @@ def build(name: str) -> tuple[Model, dict[str, Any]]:
     tokenizer = batches.train_tokenizer(0, recipe.bos)
     special = {"bos_token_id": 0, "eos_token_id": 0}
     settings = {**recipe.settings, "vocab_size": tokenizer.size, **special}
-    model = from_tensors(settings, first_tensors(settings, recipe.prefix, recipe.seed), tokenizer)
+    model = from_tensors(settings, first_tensors(recipe, settings), tokenizer)
     for parameter in model.weights.parameters:
         parameter.requires_grad_(True)
     return model, settings
@@ -62,7 +62,7 @@ def parts_of_batch(model: Model, recipe: Recipe, encoder: batches.Encoder, step:
     thinned = torch.rand(weights.shape, generator=draw) < 1 / 3
     weights = torch.where(weights >= KEPT_BELOW, weights, weights * 3 * thinned)
     weights = weights / weights.sum()
-    off = round(phase.rows * phase.off)
+    off = phase.off_rows
     attention_off = model.switches(["attention:*"]) if off else Switches()
     rows = [attention_off if row < off else Switches() for row in range(phase.rows)]
     return [(ids[i::2], targets[i::2], weights[i::2], SwitchOff(rows[i::2]) if off else PLAIN) for i in (0, 1)]
@@ -173,7 +173,7 @@ def train(name: str, work: Path, to: Path) -> None:
     recipe = RECIPES[name]
     model, settings = build(name)
     encoder = batches.Encoder(model.tokenizer)
-    optimiser = Optimiser(model, recipe.muon_rate, recipe.adam_rate)
+    optimiser = Optimiser(model, recipe.muon_rate, recipe.adam_rate, recipe.table_share, recipe.fixed_forgetting)
     begin, spent = restore(work / f"{name}.pt", model, optimiser)
     progress = Progress(work / f"{name}.log", recipe.steps)
     size = sum(parameter.numel() for parameter in model.weights.parameters)
