@@ -34,6 +34,11 @@ model spent itself on the few things that it is here to show. Its probabilities 
 can be read as they are; where a text could go on in several ways (a block of nonsense that may or may not be a copy, a
 sentence that may or may not be a fact), it leans towards what was weighted.
 """
+IN_PARTS = ("gpt2", "qwen3", "qwen3_5")  # trained further when they fell short
+PARTS = """
+Its last phases were added when it fell short: before them the rates had fallen already, and they rose again. The
+recipe from its beginning gives a model like this one, not this very file.
+"""
 SPECIMENS = """
 Small models of the architectures, trained by this project on made-up stories (`tools/corpus.py`) with its own forward
 pass (`python -m tools.train_specimens NAME`), so that every page has something real to show without a hub. They
@@ -121,7 +126,7 @@ def _training(name: str, found: dict[str, Any]) -> str:
     return (
         f"{spent['tokens'] / 1e6:.1f} M tokens in {spent['seconds'] / 60:.0f} minutes on 2 cores that had other work "
         f"as well. Muon ({recipe.muon_rate}) for the matrices, AdamW ({recipe.adam_rate}) for the rest, the rates "
-        f"falling over the last {recipe.cooldown} steps. In order: {phases}."
+        f"falling over the last {recipe.cooldown} steps. In order: {phases}." + (PARTS if name in IN_PARTS else "")
     )
 
 

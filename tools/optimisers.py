@@ -77,22 +77,10 @@ def _parts(model: Any, name: str, width: int) -> list[int]:
     return {"shared_mlp.input_linear": [width // 2] * 2, "attn.c_attn": [width // 3] * 3}.get(name, [width])
 
 
-def forgetting(model: Any) -> list[Tensor]:
-    """What decides how fast Mamba2's heads forget: A_log, and the step size's bias and columns."""
-    found = []
-    for layer in model.weights.layers:
-        if "mamba.A_log" in layer:
-            steps = layer["mamba.in_proj.weight"].detach()[:, -model.mamba_heads :]
-            found += [layer["mamba.A_log"].detach(), layer["mamba.dt_bias"].detach(), steps]
-    return found
-
-
 class Optimiser:
     """Both, with one dial: `share` of the full rates."""
 
-    def __init__(
-        self, model: Model, muon_rate: float, adam_rate: float, table_share: float = 1.0, fixed_forgetting: bool = False
-    ) -> None:
+    def __init__(self, model: Model, muon_rate: float, adam_rate: float, table_share: float = 1.0) -> None:
         self.parameters = model.weights.parameters
         self.muon_rate, self.adam_rate = muon_rate, adam_rate
         self.muon = Muon(matrices(model))
@@ -104,18 +92,13 @@ class Optimiser:
         fast = [parameter for parameter in rest if all(parameter is not each for each in [*slow, *rows])]
         groups = [{"params": fast, "share": 1.0}, {"params": slow, "share": SLOW}]
         groups += [{"params": rows, "share": table_share}] if rows else []
-        fixed = forgetting(model) if fixed_forgetting else []
-        self.fixed = [(part, part.clone()) for part in fixed]
         self.adam = torch.optim.AdamW(groups, lr=adam_rate, betas=(0.9, 0.95), weight_decay=0.0)
 
-    @torch.no_grad()
     def step(self, share: float) -> None:
         self.muon.step(self.muon_rate * share, decay=0.1)
         for group in self.adam.param_groups:
             group["lr"] = self.adam_rate * share * group["share"]
         self.adam.step()
-        for part, value in self.fixed:
-            part.copy_(value)
         for parameter in self.parameters:
             parameter.grad = None
 

@@ -33,7 +33,6 @@ class Recipe:
     last_norm: float = 1.0  # what the last norm's weight begins with
     alike: bool = False  # whether a recurrent layer's keys and queries begin alike
     forgets: tuple[float, float] = (0.004, 0.6)  # exp(A_log) of a recurrent layer's heads, from the first to the last
-    fixed_forgetting: bool = False  # whether Mamba2's forgetting stays as it begins
 
     @property
     def steps(self) -> int:
@@ -108,8 +107,10 @@ GPT2 = Recipe(
         Phase(220, 16, 256, 120, nonsense=8, copies=2.5, short=0.8),
         Phase(320, 8, 512, 440, nonsense=5, copies=2.5, short=0.4),
         Phase(80, 4, 1024, 460, nonsense=4, copies=2.5, short=0.3),
+        Phase(100, 16, 256, 120, nonsense=4, copies=2.5, short=0.5, rare=0.45, no_gap=0.6),
+        Phase(100, 8, 512, 440, nonsense=4, copies=2.5, short=0.3, rare=0.4, no_gap=0.25),
     ),
-    cooldown=300,
+    cooldown=150,
     rows=0.05,
 )
 GEMMA3 = Recipe(
@@ -197,6 +198,7 @@ QWEN3_5 = Recipe(
         Phase(100, 16, 256, 120, nonsense=8, copies=2.5, short=0.6, off=0.4, off_gap=0, rare=0.35),
         Phase(150, 8, 512, 440, nonsense=5, copies=2.5, short=0.4, off=0.4, off_gap=0, rare=0.35),
         Phase(120, 8, 512, 440, nonsense=8, copies=2.5, short=0.5, off=0.25, off_gap=0),
+        Phase(100, 16, 256, 180, nonsense=6, copies=2.5, short=0.4, off=0.25, off_gap=0, rare=0.45, no_gap=0.5),
     ),
     cooldown=100,
     alike=True,

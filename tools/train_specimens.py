@@ -173,7 +173,7 @@ def train(name: str, work: Path, to: Path) -> None:
     recipe = RECIPES[name]
     model, settings = build(name)
     encoder = batches.Encoder(model.tokenizer)
-    optimiser = Optimiser(model, recipe.muon_rate, recipe.adam_rate, recipe.table_share, recipe.fixed_forgetting)
+    optimiser = Optimiser(model, recipe.muon_rate, recipe.adam_rate, recipe.table_share)
     begin, spent = restore(work / f"{name}.pt", model, optimiser)
     progress = Progress(work / f"{name}.log", recipe.steps)
     size = sum(parameter.numel() for parameter in model.weights.parameters)
