@@ -1,14 +1,23 @@
 """How a checkpoint's tensors lie in memory: read once, upcast once, laid out the way the products want them.
 
-Every two-dimensional weight is stored as (in, out), so that a layer reads `h @ w["mlp.down_proj.weight"]`; weights that
-read the same input lie side by side in one matrix, so that one product serves them all (`project`).
+A two-dimensional weight of a layer reads as (in, out), so that a product is `h @ w["mlp.down_proj.weight"]`. The models
+write `project(h, w, "mlp.down_proj")` for it, which is the same, faster: weights that read the same input lie side by
+side in one matrix, so that one product serves them all, and packed in the order in which the processor reads them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import overload
 
 import torch
 from torch import Tensor
+
+# Named here once, with their overloads: torch looks for them anew at each call otherwise, for longer than a call takes.
+_LINEAR = torch.ops.mkldnn._linear_pointwise.default
+_ADD = torch.ops.mkldnn._linear_pointwise.binary
+FEW = 4  # The reference's products of fewer rows are nearer to float64 than those of more.
+PACKED_FOR = 64  # rows: oneDNN's order in memory is the same from a few rows to thousands
 
 
 @dataclass(frozen=True)
@@ -41,61 +50,175 @@ class Layout:
         return int(layer), rest
 
 
+class Matrix:
+    """One matrix of a product, or several side by side that read the same input: (in, sum of `widths`).
+
+    A packed one lies in the order in which oneDNN reads it, which saves a third to a half of a short text's run. It is
+    for running only: what is trained, and what is not float32, lies plainly.
+    """
+
+    def __init__(self, sources: Sequence[Tensor], dtype: torch.dtype, packed: bool) -> None:
+        """`sources` are (in, out), of any type and order in memory; they are copied."""
+        self.widths = [source.shape[1] for source in sources]
+        self.packed = packed and dtype == torch.float32 and can_pack()
+        channels = sources[0].shape[0]
+        if self.packed:
+            turned = torch.empty(sum(self.widths), channels)
+            for source, part in zip(sources, turned.split(self.widths), strict=True):
+                part.copy_(source.t())
+            self.pieces = [_pack(piece) for piece in turned.chunk(_pieces(channels), dim=1)]
+        else:
+            self.pieces = [torch.empty(channels, sum(self.widths), dtype=dtype)]
+            for source, part in zip(sources, self.pieces[0].split(self.widths, dim=1), strict=True):
+                part.copy_(source)
+
+    def plain(self) -> Tensor:
+        """(in, out). Of a packed matrix, a copy of its own, exact."""
+        if not self.packed:
+            return self.pieces[0]
+        return torch.cat([piece.to_dense() for piece in self.pieces], dim=1).t()
+
+    def times(self, h: Tensor, bias: Tensor | None = None) -> Tensor:
+        """h · matrix + bias: (…, in) -> (…, out)."""
+        if not self.packed:
+            return h @ self.pieces[0] if bias is None else h @ self.pieces[0] + bias
+        if (
+            h.shape[:-1].numel() < FEW
+        ):  # each row 16 times, with a sixteenth of its channels: no dearer, so few are they
+            y = self.times(h * _sixteenths(h.shape[-1]).view(16, *[1] * (h.ndim - 1), -1)).sum(0)
+            return y if bias is None else y + bias
+        if len(self.pieces) == 1:
+            return _linear(h, self.pieces[0], bias)
+        parts = h.unflatten(-1, (len(self.pieces), -1)).movedim(-2, 0).contiguous()
+        y = _linear(parts[0], self.pieces[0], bias)
+        for part, piece in zip(parts[1:], self.pieces[1:], strict=True):
+            y = _ADD(part, y, piece, None, "add")
+        return y
+
+
+def _pack(matrix: Tensor) -> Tensor:
+    """(out, in), as oneDNN wants it: opaque but for `to_dense`."""
+    packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(matrix.contiguous(), PACKED_FOR)
+    return packed
+
+
+def _pieces(channels: int) -> int:
+    """How many sums a product over so many input channels is made of.
+
+    oneDNN adds them up one after the other, so that its rounding grows with their number; the reference's products
+    take them in blocks. Pieces are as near to float64 as those, and cost a few calls more.
+    """
+    wanted = 4 if channels > 768 else 2 if channels > 256 else 1
+    return next(pieces for pieces in (wanted, 2, 1) if channels % pieces == 0)
+
+
+@cache
+def _sixteenths(channels: int) -> Tensor:
+    """(16, channels): 1 in one sixteenth of the channels, else 0."""
+    return (torch.arange(channels) * 16 // channels == torch.arange(16)[:, None]).float()
+
+
+def _linear(h: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """h · weightᵀ + bias by oneDNN, which no gradient passes. `weight`: (out, in), plain or packed."""
+    y: Tensor = _LINEAR(h, weight, bias, "none", [], "")
+    return y
+
+
+@cache
+def can_pack() -> bool:
+    """Whether this build of torch has oneDNN's packed products: operators without a public name."""
+    matrix, x = torch.arange(12.0).view(4, 3), torch.ones(2, 3)
+    try:
+        y = _linear(x, _pack(matrix))
+    except (AttributeError, RuntimeError):
+        return False
+    return torch.equal(y, x @ matrix.t())
+
+
 class LayerWeights(dict[str, Tensor]):
-    """One layer's tensors by the checkpoint's names; matrices are (in, out)."""
+    """One layer's tensors by the checkpoint's names; matrices are (in, out).
+
+    `matrices` are what the products read, by the names that lie in them. Asked for by name, a matrix is a view of that
+    or, where it is packed, a plain copy made on the spot.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.side_by_side: dict[tuple[str, ...], tuple[Tensor, list[int]]] = {}
+        self.matrices: dict[tuple[str, ...], Matrix] = {}
+
+    def __missing__(self, name: str) -> Tensor:
+        short = name.removesuffix(".weight")
+        for names, matrix in self.matrices.items():
+            if short in names:
+                parts: tuple[Tensor, ...] = matrix.plain().split(matrix.widths, dim=1)
+                return parts[names.index(short)]
+        raise KeyError(name)
 
 
-def project(h: Tensor, w: LayerWeights, *names: str) -> tuple[Tensor, ...]:
-    """h times each of the named weights, in one product: `q, k, v = project(h, w, "self_attn.q_proj", …)`.
+@overload
+def project(h: Tensor, w: LayerWeights, name: str, /, *, bias: Tensor | None = None) -> Tensor: ...
+@overload
+def project(h: Tensor, w: LayerWeights, name: str, second: str, /, *more: str) -> tuple[Tensor, ...]: ...
+def project(h: Tensor, w: LayerWeights, *names: str, bias: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
+    """h times the weight of that name; of several names, in one product: `q, k, v = project(h, w, "q_proj", …)`.
 
-    h: (b, t, in). Returns one (b, t, out) for each name.
+    h: (b, t, in). Returns one (b, t, out) for each name. It is `h @ w[name + ".weight"] + bias`.
     """
-    matrix, widths = w.side_by_side[names]
-    parts: tuple[Tensor, ...] = (h @ matrix).split(widths, dim=-1)
+    matrix = w.matrices[names]
+    y = matrix.times(h, bias)
+    if len(names) == 1:
+        return y
+    parts: tuple[Tensor, ...] = y.split(matrix.widths, dim=-1)
     return parts
 
 
+def score_rows(h: Tensor, table: Tensor) -> Tensor:
+    """h · tableᵀ: h's product with each row of a table, (…, channel) and (row, channel) -> (…, row)."""
+    single = h.numel() == h.shape[-1] and h.dtype == torch.float32  # oneDNN takes half of the time for one row
+    trained = torch.is_grad_enabled() and (h.requires_grad or table.requires_grad)
+    return _linear(h, table) if single and not trained and can_pack() else h @ table.t()
+
+
 class Weights:
-    """All tensors of a model: `outside` the layers, and `layers[i]`.
+    """All tensors of a model: `outside` the layers, and `layers[i]`."""
 
-    `parameters` lists each stored tensor once (training steps on these; the named ones may be views into them).
-    """
-
-    def __init__(self, layout: Layout, read: Callable[[str], Tensor], dtype: torch.dtype) -> None:
-        """`read` gives a tensor of the file by its name without prefix."""
+    def __init__(self, layout: Layout, read: Callable[[str], Tensor], dtype: torch.dtype, packed: bool = True) -> None:
+        """`read` gives a tensor of the file by its name without prefix. `packed`: for running, not for training."""
         self.outside: dict[str, Tensor] = {}
         self.layers = [LayerWeights() for _ in range(layout.layers)]
-        self.parameters: list[Tensor] = []
+        self._stored: list[Tensor | Matrix] = []  # each once
+
+        def matrix(layer: int, names: tuple[str, ...]) -> None:
+            full = [f"{layout.layer_prefix}{layer}.{name}.weight" for name in names]
+            made = Matrix([_turned(layout, name, read(name)) for name in full], dtype, packed)
+            self.layers[layer].matrices[names] = made
+            self._stored.append(made)
+
         for layer in range(layout.layers):
             for group in layout.together:
-                names = [f"{layout.layer_prefix}{layer}.{name}.weight" for name in group]
-                if names[0] in layout.shapes:
-                    self._side_by_side(layer, group, [_turned(layout, name, read(name)) for name in names], dtype)
-        for name in layout.shapes:
+                if f"{layout.layer_prefix}{layer}.{group[0]}.weight" in layout.shapes:
+                    matrix(layer, group)
+        together = {name for group in layout.together for name in group}
+        for name, shape in layout.shapes.items():
             layer_of, short = layout.place(name)
-            home = self.outside if layer_of is None else self.layers[layer_of]
-            if short not in home:
+            if layer_of is None or len(shape) != 2:
+                home = self.outside if layer_of is None else self.layers[layer_of]
                 # A copy of its own: nothing goes on pointing into the mapped file.
-                source = _turned(layout, name, read(name))
-                home[short] = torch.empty(source.shape, dtype=dtype).copy_(source)
-                self.parameters.append(home[short])
+                home[short] = torch.empty(shape, dtype=dtype).copy_(read(name))
+                self._stored.append(home[short])
+            elif short.removesuffix(".weight") not in together:
+                matrix(layer_of, (short.removesuffix(".weight"),))
 
-    def _side_by_side(self, layer: int, group: tuple[str, ...], sources: list[Tensor], dtype: torch.dtype) -> None:
-        widths = [source.shape[1] for source in sources]
-        matrix = torch.empty(sources[0].shape[0], sum(widths), dtype=dtype)
-        for name, source, view in zip(group, sources, matrix.split(widths, dim=1), strict=True):
-            self.layers[layer][f"{name}.weight"] = view.copy_(source)
-        self.layers[layer].side_by_side[group] = (matrix, widths)
-        self.parameters.append(matrix)
+    @property
+    def parameters(self) -> list[Tensor]:
+        """Each stored tensor once. Training steps on these; of a packed matrix it is a copy."""
+        return [each.plain() if isinstance(each, Matrix) else each for each in self._stored]
 
     @property
     def nbytes(self) -> int:
         """Bytes held, each stored tensor counted once."""
-        return sum(tensor.nbytes for tensor in self.parameters)
+        held = [piece for each in self._stored for piece in (each.pieces if isinstance(each, Matrix) else [each])]
+        return sum(tensor.numel() * tensor.element_size() for tensor in held)
 
     def in_file_layout(self, layout: Layout) -> Iterator[tuple[str, Tensor]]:
         """Every tensor by its name in the file, turned as the file has it: what saving writes."""

@@ -20,10 +20,6 @@ from core.specs import Shape, Switches, parse_switches
 from core.taps import PLAIN, Both, Recorder, Site, SwitchOff, Tap, parse_request
 from core.tokens import Tokenizer
 
-# A product of fewer rows than this, and no multiple of 4, takes a kernel that rounds twice as much as the reference's:
-# so short a text runs as four equal rows, of which the first is kept.
-FEW = 8
-
 
 @dataclass(frozen=True)
 class Rotary:
@@ -185,7 +181,5 @@ class Model(ABC):
         switches = self.switches(off)
         tap = Both(SwitchOff([switches]), recorder) if switches else recorder
         ids = torch.tensor([[token.id for token in tokens]])
-        if len(tokens) < FEW:
-            ids = ids.expand(4, -1)
         stream = self.forward(ids, tap)
         return Run(self, text, tokens, stream[0], switches, recorder)

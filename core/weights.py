@@ -106,14 +106,18 @@ def read_config(config: Config) -> Model:
 
 
 def from_tensors(
-    settings: Mapping[str, Any], tensors: Mapping[str, Tensor], tokenizer: Tokenizer, dtype: torch.dtype = torch.float32
+    settings: Mapping[str, Any],
+    tensors: Mapping[str, Tensor],
+    tokenizer: Tokenizer,
+    dtype: torch.dtype = torch.float32,
+    packed: bool = True,
 ) -> Model:
-    """A model of tensors in memory, by the file's names with their prefix. For training, and for tests."""
+    """A model of tensors in memory, by the file's names with their prefix. To train it, it must not be `packed`."""
     model = read_config(Config(settings))
     names = _by_short_name({name: _InMemory(tensor) for name, tensor in tensors.items()}, model.layout)
     _settle_head(model, names)
     _check(model.layout, names)
-    weights = Weights(model.layout, lambda name: names[name].read(), dtype)
+    weights = Weights(model.layout, lambda name: names[name].read(), dtype, packed)
     return model.attach(weights, tokenizer, Card("in memory", "in memory"))
 
 

@@ -74,11 +74,10 @@ def _random(name: str, shape: torch.Size, pool: Tensor, generator: torch.Generat
     return noise * (1.0 / min(shape)) ** 0.5
 
 
-def ours(reference: Any, settings: dict[str, Any], dtype: torch.dtype = torch.float32) -> Model:
+def ours(reference: Any, settings: dict[str, Any], dtype: torch.dtype = torch.float32, packed: bool = True) -> Model:
     """Our model on the very tensors of a reference model."""
-    return from_tensors(
-        settings, reference.state_dict(), tiny_tokenizer(min(256, settings.get("vocab_size", 256))), dtype
-    )
+    tokenizer = tiny_tokenizer(min(256, settings.get("vocab_size", 256)))
+    return from_tensors(settings, reference.state_dict(), tokenizer, dtype, packed)
 
 
 def random_ids(tokens: int, vocabulary: int, rows: int | None = None) -> Tensor:

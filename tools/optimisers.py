@@ -56,16 +56,9 @@ def matrices(model: Model) -> list[tuple[Tensor, list[int]]]:
     """Every matrix of the layers, stored once, with the widths of the parts that are matrices of their own."""
     found = []
     for layer in model.weights.layers:
-        inside: set[int] = set()
-        for names, (matrix, widths) in layer.side_by_side.items():
-            parts: list[int] = []
-            for name, width in zip(names, widths, strict=True):
-                parts += _parts(model, name, width)
-                inside.add(id(layer[f"{name}.weight"]))
-            found.append((matrix, parts))
-        for name, tensor in layer.items():
-            if tensor.ndim == 2 and id(tensor) not in inside:
-                found.append((tensor, _parts(model, name.removesuffix(".weight"), tensor.shape[1])))
+        for names, matrix in layer.matrices.items():
+            parts = [_parts(model, name, width) for name, width in zip(names, matrix.widths, strict=True)]
+            found.append((matrix.plain(), [width for part in parts for width in part]))
     return found
 
 

@@ -40,7 +40,7 @@ def build(name: str) -> tuple[Model, dict[str, Any]]:
     tokenizer = batches.train_tokenizer(0, recipe.bos)
     special = {"bos_token_id": 0, "eos_token_id": 0}
     settings = {**recipe.settings, "vocab_size": tokenizer.size, **special}
-    model = from_tensors(settings, first_tensors(recipe, settings), tokenizer)
+    model = from_tensors(settings, first_tensors(recipe, settings), tokenizer, packed=False)
     for parameter in model.weights.parameters:
         parameter.requires_grad_(True)
     return model, settings

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from core import sites
 from core.config import Config
-from core.layout import LayerWeights, Layout, project
+from core.layout import LayerWeights, Layout, project, score_rows
 from core.mixers import attention, rms_norm, rope, rope_table, split_heads
 from core.model import Model, Rotary
 from core.specs import ATTENTION, LOCAL_ATTENTION
@@ -150,7 +150,7 @@ class Gemma3(Model):
         h = tap("ffn.input", rms_norm(x, 1 + w["pre_feedforward_layernorm.weight"], self.eps))
         gate, up = project(h, w, "mlp.gate_proj", "mlp.up_proj")
         a = tap("ffn.neurons", F.gelu(gate, approximate="tanh") * up)
-        write = rms_norm(a @ w["mlp.down_proj.weight"], 1 + w["post_feedforward_layernorm.weight"], self.eps)
+        write = rms_norm(project(a, w, "mlp.down_proj"), 1 + w["post_feedforward_layernorm.weight"], self.eps)
         return tap("residual.after", x + tap("ffn.write", write))
 
     def attention(self, w: LayerWeights, h: Tensor, kind: str, tap: Tap) -> Tensor:
@@ -162,9 +162,9 @@ class Gemma3(Model):
         table = rope_table(h.shape[1], self.head_dim, self.ropes[kind].theta, self.ropes[kind].factor, h.dtype)
         window = self.window if kind == LOCAL_ATTENTION else None
         z = tap("mixer.heads", attention(rope(q, table), rope(k, table), v, self.scale, tap, window))
-        return z.flatten(2) @ w["self_attn.o_proj.weight"]
+        return project(z.flatten(2), w, "self_attn.o_proj")
 
     def unembed(self, x: Tensor, tap: Tap = PLAIN) -> Tensor:
         w = self.weights.outside
         h = tap("final.norm", rms_norm(x, 1 + w["norm.weight"], self.eps))
-        return tap("logits", h @ w["embed_tokens.weight" if self.tied else "lm_head.weight"].t())
+        return tap("logits", score_rows(h, w["embed_tokens.weight" if self.tied else "lm_head.weight"]))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from core import sites
 from core.config import Config
-from core.layout import Layout
+from core.layout import Layout, project, score_rows
 from core.mixers import attention, split_heads
 from core.model import Model
 from core.specs import ATTENTION
@@ -108,20 +108,20 @@ class GPT2(Model):
         x = tap("residual.before", x)
 
         h = tap("mixer.input", F.layer_norm(x, (self.width,), w["ln_1.weight"], w["ln_1.bias"], self.eps))
-        qkv = h @ w["attn.c_attn.weight"] + w["attn.c_attn.bias"]
+        qkv = project(h, w, "attn.c_attn", bias=w["attn.c_attn.bias"])
         head_dim = self.width // self.head_count
         q, k, v = (split_heads(part, head_dim) for part in qkv.split(self.width, dim=-1))
         z = tap("mixer.heads", attention(q, k, v, head_dim**-0.5, tap))  # (batch, token, head, head_dim)
-        write = tap("mixer.write", z.flatten(2) @ w["attn.c_proj.weight"])
+        write = tap("mixer.write", project(z.flatten(2), w, "attn.c_proj"))
         x = tap("residual.between", x + (write + tap("mixer.bias", w["attn.c_proj.bias"].expand(len(x), -1))[:, None]))
 
         h = tap("ffn.input", F.layer_norm(x, (self.width,), w["ln_2.weight"], w["ln_2.bias"], self.eps))
-        a = F.gelu(h @ w["mlp.c_fc.weight"] + w["mlp.c_fc.bias"], approximate="tanh")
+        a = F.gelu(project(h, w, "mlp.c_fc", bias=w["mlp.c_fc.bias"]), approximate="tanh")
         a = tap("ffn.neurons", a)
-        write = tap("ffn.write", a @ w["mlp.c_proj.weight"])
+        write = tap("ffn.write", project(a, w, "mlp.c_proj"))
         return tap("residual.after", x + (write + tap("ffn.bias", w["mlp.c_proj.bias"].expand(len(x), -1))[:, None]))
 
     def unembed(self, x: Tensor, tap: Tap = PLAIN) -> Tensor:
         w = self.weights.outside
         h = tap("final.norm", F.layer_norm(x, (self.width,), w["ln_f.weight"], w["ln_f.bias"], self.eps))
-        return tap("logits", h @ w["wte.weight" if self.tied else "lm_head.weight"].t())
+        return tap("logits", score_rows(h, w["wte.weight" if self.tied else "lm_head.weight"]))

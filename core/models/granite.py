@@ -20,7 +20,7 @@ from torch import Tensor
 
 from core import sites
 from core.config import Config
-from core.layout import LayerWeights, Layout, project
+from core.layout import LayerWeights, Layout, project, score_rows
 from core.mixers import attention, causal_conv, mamba2, mamba2_map, rms_norm, split_heads
 from core.model import Model
 from core.specs import ATTENTION, MAMBA2
@@ -170,21 +170,21 @@ class Granite(Model):
         x = tap("residual.between", x + tap("mixer.write", mix(w, h, tap) * self.residual_multiplier))
 
         h = tap("ffn.input", rms_norm(x, w["post_attention_layernorm.weight"], self.eps))
-        gate, up = (h @ w["shared_mlp.input_linear.weight"]).chunk(2, dim=-1)
+        gate, up = project(h, w, "shared_mlp.input_linear").chunk(2, dim=-1)
         a = tap("ffn.neurons", F.silu(gate) * up)
-        write = a @ w["shared_mlp.output_linear.weight"] * self.residual_multiplier
+        write = project(a, w, "shared_mlp.output_linear") * self.residual_multiplier
         return tap("residual.after", x + tap("ffn.write", write))
 
     def attention(self, w: LayerWeights, h: Tensor, tap: Tap) -> Tensor:
         qkv = project(h, w, "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
         q, k, v = (split_heads(part, self.head_dim) for part in qkv)
         z = tap("mixer.heads", attention(q, k, v, self.attention_multiplier, tap))
-        return z.flatten(2) @ w["self_attn.o_proj.weight"]
+        return project(z.flatten(2), w, "self_attn.o_proj")
 
     def mamba2(self, w: LayerWeights, h: Tensor, tap: Tap) -> Tensor:
         bc = self.groups * self.state
         parts = [self.inner, self.inner + 2 * bc, self.mamba_heads]
-        z, xbc, dt = (h @ w["mamba.in_proj.weight"]).split(parts, dim=-1)
+        z, xbc, dt = project(h, w, "mamba.in_proj").split(parts, dim=-1)
         xbc = F.silu(causal_conv(xbc, w["mamba.conv1d.weight"], w.get("mamba.conv1d.bias")))
         x, B, C = xbc.split([self.inner, bc, bc], dim=-1)
         x = tap("mamba2.x", split_heads(x, self.inner // self.mamba_heads))  # (batch, head, token, channel)
@@ -201,9 +201,11 @@ class Granite(Model):
         gated = y.transpose(1, 2).flatten(2) * tap("mamba2.gate", F.silu(z))
         normed = rms_norm(gated.unflatten(-1, (self.groups, -1)), torch.ones(()), self.eps).flatten(2)
         heads = (normed * w["mamba.norm.weight"]).unflatten(-1, (self.mamba_heads, -1))
-        return tap("mixer.heads", heads).flatten(2) @ w["mamba.out_proj.weight"]
+        return project(tap("mixer.heads", heads).flatten(2), w, "mamba.out_proj")
 
     def unembed(self, x: Tensor, tap: Tap = PLAIN) -> Tensor:
         w = self.weights.outside
         h = tap("final.norm", rms_norm(x, w["norm.weight"], self.eps))
-        return tap("logits", h @ w["embed_tokens.weight" if self.tied else "lm_head.weight"].t() / self.logits_scaling)
+        return tap(
+            "logits", score_rows(h, w["embed_tokens.weight" if self.tied else "lm_head.weight"]) / self.logits_scaling
+        )

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from core import sites
 from core.config import Config
-from core.layout import Layout, project
+from core.layout import Layout, project, score_rows
 from core.mixers import attention, rms_norm, rope, rope_table, split_heads
 from core.model import Model, Rotary
 from core.specs import ATTENTION
@@ -121,14 +121,14 @@ class Qwen3(Model):
         table = rope_table(x.shape[1], self.head_dim, self.rope.theta, self.rope.factor, x.dtype)
         z = attention(rope(q, table), rope(k, table), v, self.head_dim**-0.5, tap)
         z = tap("mixer.heads", z)  # (batch, token, head, head_dim)
-        x = tap("residual.between", x + tap("mixer.write", z.flatten(2) @ w["self_attn.o_proj.weight"]))
+        x = tap("residual.between", x + tap("mixer.write", project(z.flatten(2), w, "self_attn.o_proj")))
 
         h = tap("ffn.input", rms_norm(x, w["post_attention_layernorm.weight"], self.eps))
         gate, up = project(h, w, "mlp.gate_proj", "mlp.up_proj")
         a = tap("ffn.neurons", F.silu(gate) * up)
-        return tap("residual.after", x + tap("ffn.write", a @ w["mlp.down_proj.weight"]))
+        return tap("residual.after", x + tap("ffn.write", project(a, w, "mlp.down_proj")))
 
     def unembed(self, x: Tensor, tap: Tap = PLAIN) -> Tensor:
         w = self.weights.outside
         h = tap("final.norm", rms_norm(x, w["norm.weight"], self.eps))
-        return tap("logits", h @ w["embed_tokens.weight" if self.tied else "lm_head.weight"].t())
+        return tap("logits", score_rows(h, w["embed_tokens.weight" if self.tied else "lm_head.weight"]))

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from core import sites
 from core.config import Config
-from core.layout import LayerWeights, Layout, project
+from core.layout import LayerWeights, Layout, project, score_rows
 from core.mixers import (
     attention,
     causal_conv,
@@ -185,7 +185,7 @@ class Qwen35(Model):
         h = tap("ffn.input", rms_norm(x, 1 + w["post_attention_layernorm.weight"], self.eps))
         gate, up = project(h, w, "mlp.gate_proj", "mlp.up_proj")
         a = tap("ffn.neurons", F.silu(gate) * up)
-        return tap("residual.after", x + tap("ffn.write", a @ w["mlp.down_proj.weight"]))
+        return tap("residual.after", x + tap("ffn.write", project(a, w, "mlp.down_proj")))
 
     def attention(self, w: LayerWeights, h: Tensor, tap: Tap) -> Tensor:
         q, k, v = project(h, w, "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
@@ -197,7 +197,7 @@ class Qwen35(Model):
         table = rope_table(h.shape[1], turning, self.rope.theta, self.rope.factor, h.dtype)
         z = attention(rope(q, table), rope(k, table), v, self.head_dim**-0.5, tap)
         z = z * tap("attention.gate", gate.transpose(1, 2).sigmoid())
-        return tap("mixer.heads", z).flatten(2) @ w["self_attn.o_proj.weight"]
+        return project(tap("mixer.heads", z).flatten(2), w, "self_attn.o_proj")
 
     def deltanet(self, w: LayerWeights, h: Tensor, tap: Tap) -> Tensor:
         qkv, z, b, a = project(
@@ -221,9 +221,9 @@ class Qwen35(Model):
 
         gate = tap("deltanet.gate", F.silu(z.unflatten(-1, (-1, self.value_dim))))
         heads_out = rms_norm(y.transpose(1, 2), w["linear_attn.norm.weight"], self.eps) * gate
-        return tap("mixer.heads", heads_out).flatten(2) @ w["linear_attn.out_proj.weight"]
+        return project(tap("mixer.heads", heads_out).flatten(2), w, "linear_attn.out_proj")
 
     def unembed(self, x: Tensor, tap: Tap = PLAIN) -> Tensor:
         w = self.weights.outside
         h = tap("final.norm", rms_norm(x, 1 + w["norm.weight"], self.eps))
-        return tap("logits", h @ w["embed_tokens.weight" if self.tied else "lm_head.weight"].t())
+        return tap("logits", score_rows(h, w["embed_tokens.weight" if self.tied else "lm_head.weight"]))

@@ -219,10 +219,8 @@ def test_heads_and_neurons_make_the_writes_by_the_output_projections(name: str) 
     for layer, w in enumerate(model.weights.layers):
         if name == "gemma3":
             continue  # a norm stands between
-        out = next(t for n, t in w.items() if n.endswith(("o_proj.weight", "out_proj.weight", "attn.c_proj.weight")))
+        out, down = (w[matrix] for matrix in model.output_matrices(layer))
         near(run.values["mixer.heads"][layer].flatten(1) @ out * scale, run.values["mixer.write"][layer])
-        names = ("down_proj.weight", "mlp.c_proj.weight", "output_linear.weight")
-        down = next(t for n, t in w.items() if n.endswith(names))
         near(run.values["ffn.neurons"][layer] @ down * scale, run.values["ffn.write"][layer])
 
 

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from core.catalogue import KNOWN
 from core.layout import Weights
-from core.weights import load, load_folder
+from core.weights import from_tensors, load, load_folder
 from tests import toy_repos
+from tests.reference import tiny_tokenizer
 from tests.toy_repos import SINGLE, TEXT, Toy, assert_equal_to_reference, embedding_of, with_head
 
 SMOLLM2, QWEN3, GRANITE = "smollm2-135m", "qwen3-0.6b-base", "granite-4.0-h-350m-base"
@@ -137,8 +138,16 @@ def test_every_tensor_is_held_once_and_goes_back_as_it_came(name: str, toys: dic
         assert ours[tensor_name].dtype == torch.float32
         assert torch.equal(ours[tensor_name], tensor), tensor_name
     assert model.weights.nbytes == sum(tensor.nbytes for tensor in theirs.values())
-    held = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in ours.values()}
-    assert sum(held.values()) == model.weights.nbytes  # every name is a view of what is counted
+    held = {tensor.untyped_storage().data_ptr(): tensor for tensor in model.weights.outside.values()}
+    held |= {tensor.untyped_storage().data_ptr(): tensor for w in model.weights.layers for tensor in w.values()}
+    pieces = [piece for w in model.weights.layers for matrix in w.matrices.values() for piece in matrix.pieces]
+    assert sum(tensor.numel() * 4 for tensor in (*held.values(), *pieces)) == model.weights.nbytes
+    exact = load_folder(
+        tmp_path / "file", dtype=torch.float64
+    ).weights  # plain: every name is a view of what is counted
+    views = dict(exact.in_file_layout(model.layout)).values()
+    stored = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in views}
+    assert sum(stored.values()) == exact.nbytes
 
     saved = {tensor_name: tensor.contiguous() for tensor_name, tensor in ours.items()}
     folder = toys[name].write(tmp_path / "saved")
@@ -151,16 +160,29 @@ def test_every_tensor_is_held_once_and_goes_back_as_it_came(name: str, toys: dic
 def test_matrices_lie_as_the_products_want_them(toys: dict[str, Toy], tmp_path: Path) -> None:
     model = load_folder(toys[QWEN3].write(tmp_path))
     layer, file = model.weights.layers[1], toys[QWEN3].tensors
-    down = layer["mlp.down_proj.weight"]
-    assert down.is_contiguous()
-    assert torch.equal(down, file["model.layers.1.mlp.down_proj.weight"].float().t())
     group = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
-    matrix, widths = layer.side_by_side[group]
-    assert widths == [64, 32, 32]
-    assert matrix.is_contiguous()
-    parts = [file[f"model.layers.1.{part}.weight"].float().t() for part in group]
-    assert torch.equal(matrix, torch.cat(parts, dim=1))
+    for names in (group, ("mlp.down_proj",)):
+        parts = [file[f"model.layers.1.{name}.weight"].float().t() for name in names]
+        assert layer.matrices[names].packed
+        assert torch.equal(layer.matrices[names].plain(), torch.cat(parts, dim=1))
+        for name, part in zip(names, parts, strict=True):
+            assert torch.equal(layer[f"{name}.weight"], part)
+    assert layer.matrices[group].widths == [64, 32, 32]
     assert model.weights.outside["embed_tokens.weight"].shape == (256, 32)
+    with pytest.raises(KeyError):
+        layer["mlp.sideways_proj.weight"]
+
+
+def test_a_model_that_is_not_packed_gives_the_same_logits_and_lets_gradients_through(toys: dict[str, Toy]) -> None:
+    toy = toys[QWEN3]
+    plain = from_tensors(toy.config, toy.tensors, tiny_tokenizer(256), packed=False)
+    packed = from_tensors(toy.config, toy.tensors, tiny_tokenizer(256))
+    assert plain.weights.nbytes == packed.weights.nbytes
+    torch.testing.assert_close(plain.run(TEXT).logits, packed.run(TEXT).logits, rtol=0, atol=1e-5)
+    for parameter in plain.weights.parameters:
+        parameter.requires_grad_(True)
+    plain.unembed(plain.forward(torch.tensor([[1, 2, 3]]))).sum().backward()
+    assert all(parameter.grad is not None for parameter in plain.weights.parameters)
 
 
 def test_float64_is_upcast_from_the_files_own_bits(toys: dict[str, Toy], tmp_path: Path) -> None:
