@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import altair as alt
 
-from charts.theme import Chart, model_colours, palette, probability_colour
+from charts.theme import Chart, named, palette, probability_colour
 
 
 def by_tokens(lines: Sequence[tuple[str, bool, Sequence[tuple[int, float]]]], *, dark: bool) -> Chart:
@@ -27,12 +27,7 @@ def by_tokens(lines: Sequence[tuple[str, bool, Sequence[tuple[int, float]]]], *,
             y=alt.Y(
                 "p:Q", title="probability of the target", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")
             ),
-            color=alt.Color(
-                "model:N",
-                title=None,
-                scale=alt.Scale(domain=models, range=model_colours(dark)[: len(models)]),
-                legend=alt.Legend(orient="top", columns=2),
-            ),
+            color=named("model", models, dark),
             strokeDash=alt.StrokeDash(
                 "run:N",
                 title=None,
@@ -59,12 +54,7 @@ def kept(lines: Mapping[str, Sequence[tuple[int, float]]], *, here: int, dark: b
         .encode(
             x=alt.X("tokens:Q", title="tokens of the text", scale=alt.Scale(type="log"), axis=alt.Axis(format=",d")),
             y=alt.Y("kB:Q", title="kilobytes kept", scale=alt.Scale(type="log"), axis=alt.Axis(format=",~r")),
-            color=alt.Color(
-                "model:N",
-                title=None,
-                scale=alt.Scale(domain=list(lines), range=model_colours(dark)[: len(lines)]),
-                legend=alt.Legend(orient="top", columns=2),
-            ),
+            color=named("model", list(lines), dark),
             tooltip=[
                 alt.Tooltip("model:N", title="model"),
                 alt.Tooltip("tokens:Q", title="tokens", format=",d"),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import altair as alt
 
-from charts.theme import Chart, mix, model_colours, palette, probability_colour
+from charts.theme import Chart, mix, named, palette, probability_colour
 
 SPEEDS = {"fast": "#3b6fd4", "middle": "#c86f12", "slow": "#7d828b"}
 
@@ -80,12 +80,7 @@ def similarity(curves: Mapping[str, Sequence[float]], *, dark: bool) -> Chart:
         .encode(
             x=alt.X("distance:Q", title="distance in positions"),
             y=alt.Y("v:Q", title="similarity", scale=alt.Scale(domain=[-1, 1])),
-            color=alt.Color(
-                "curve:N",
-                title=None,
-                scale=alt.Scale(domain=list(curves), range=model_colours(dark)[: len(curves)]),
-                legend=alt.Legend(orient="top"),
-            ),
+            color=named("curve", list(curves), dark),
             tooltip=[alt.Tooltip("distance:Q"), alt.Tooltip("v:Q", title="similarity", format=".3f")],
         )
         .properties(height=280, width="container")
@@ -107,12 +102,7 @@ def components(rows: Sequence[Sequence[float]], *, dark: bool) -> Chart:
         .encode(
             x=alt.X("position:Q", title="position"),
             y=alt.Y("v:Q", title="along the component"),
-            color=alt.Color(
-                "component:N",
-                title=None,
-                scale=alt.Scale(domain=names, range=model_colours(dark)[: len(names)]),
-                legend=alt.Legend(orient="top"),
-            ),
+            color=named("component", names, dark),
         )
         .properties(height=240, width="container")
     )

@@ -4,6 +4,7 @@ One accent means "in focus", one hatch means "switched off", each kind of mixer 
 charts and in the text.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import altair as alt
@@ -63,6 +64,16 @@ def theme() -> alt.theme.ThemeConfig:
 def model_colours(dark: bool) -> list[str]:
     """The colours of up to four models side by side."""
     return [mix(colour, "#ffffff", 0.4) for colour in MODEL_COLOURS] if dark else MODEL_COLOURS
+
+
+def named(field: str, names: Sequence[str], dark: bool) -> alt.Color:
+    """The colour channel of lines that have names, with a legend above: up to four of them."""
+    return alt.Color(
+        f"{field}:N",
+        title=None,
+        scale=alt.Scale(domain=list(names), range=model_colours(dark)[: len(names)]),
+        legend=alt.Legend(orient="top", columns=2),
+    )
 
 
 def probability_colour(dark: bool) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from charts.theme import Chart, mix, model_colours, palette
+from charts.theme import Chart, mix, named, palette
 
 ROW = 50  # pixels a vector
 TOKENS_NAMED = 40
@@ -60,12 +60,7 @@ def lengths(lines: Mapping[str, Sequence[float]], *, ytitle: str, marked: int, d
     base = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X("layer:Q", title="layer", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False)),
         y=alt.Y("length:Q", title=ytitle, scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=6)),
-        color=alt.Color(
-            "line:N",
-            title=None,
-            scale=alt.Scale(domain=list(lines), range=model_colours(dark)[: len(lines)]),
-            legend=alt.Legend(orient="top", columns=2),
-        ),
+        color=named("line", list(lines), dark),
         tooltip=[
             alt.Tooltip("line:N", title="of"),
             alt.Tooltip("layer:Q", title="layer"),

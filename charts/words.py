@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from charts.theme import Chart, model_colours, palette, probability_colour
+from charts.theme import Chart, named, palette, probability_colour
 
 GRID_AROUND = 170  # pixels of labels, titles and legend, which the height includes
 GRID_WIDTH = 900  # pixels, where the words leave room for it
@@ -61,12 +61,7 @@ def by_layer(lines: Mapping[str, Sequence[float]], *, ytitle: str, marked: int |
     base = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X("layer:Q", title="after layer", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False)),
         y=alt.Y("p:Q", title=ytitle, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
-        color=alt.Color(
-            "model:N",
-            title=None,
-            scale=alt.Scale(domain=list(lines), range=model_colours(dark)[: len(lines)]),
-            legend=alt.Legend(orient="top", columns=2),
-        ),
+        color=named("model", list(lines), dark),
         tooltip=[
             alt.Tooltip("model:N", title="model, target"),
             alt.Tooltip("layer:Q", title="after layer"),
@@ -99,12 +94,7 @@ def by_half(lines: Mapping[str, tuple[float, Sequence[Sequence[float]]]], *, mar
     base = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X("x:Q", title="layers passed", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False)),
         y=alt.Y("p:Q", title="probability", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
-        color=alt.Color(
-            "word:N",
-            title=None,
-            scale=alt.Scale(domain=list(lines), range=model_colours(dark)[: len(lines)]),
-            legend=alt.Legend(orient="top"),
-        ),
+        color=named("word", list(lines), dark),
     )
     points = base.mark_point(filled=True, size=55).encode(
         shape=alt.Shape(
