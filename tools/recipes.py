@@ -109,8 +109,10 @@ GPT2 = Recipe(
         Phase(80, 4, 1024, 460, nonsense=4, copies=2.5, short=0.3),
         Phase(100, 16, 256, 120, nonsense=4, copies=2.5, short=0.5, rare=0.45, no_gap=0.6),
         Phase(100, 8, 512, 440, nonsense=4, copies=2.5, short=0.3, rare=0.4, no_gap=0.25),
+        Phase(160, 16, 256, 120, nonsense=3, copies=2.5, short=0.5, rare=0.6, no_gap=0.7),
+        Phase(100, 8, 512, 440, nonsense=3, copies=2.5, short=0.3, rare=0.5, no_gap=0.4),
     ),
-    cooldown=150,
+    cooldown=200,
     rows=0.05,
 )
 GEMMA3 = Recipe(
@@ -170,8 +172,9 @@ GRANITE = Recipe(
         Phase(50, 16, 256, 120, nonsense=4, copies=1.5, short=0.5, off=0.5),
         Phase(150, 16, 256, 120, nonsense=8, copies=2.5, short=0.8, off=0.25),
         Phase(200, 8, 512, 440, nonsense=5, copies=2.5, short=0.4, off=0.3),
+        Phase(100, 16, 256, 120, nonsense=4, copies=2.5, short=0.5, off=0.25, rare=0.5, no_gap=0.6),
     ),
-    cooldown=200,
+    cooldown=100,
 )
 QWEN3_5 = Recipe(
     {
@@ -199,8 +202,10 @@ QWEN3_5 = Recipe(
         Phase(150, 8, 512, 440, nonsense=5, copies=2.5, short=0.4, off=0.4, off_gap=0, rare=0.35),
         Phase(120, 8, 512, 440, nonsense=8, copies=2.5, short=0.5, off=0.25, off_gap=0),
         Phase(100, 16, 256, 180, nonsense=6, copies=2.5, short=0.4, off=0.25, off_gap=0, rare=0.45, no_gap=0.5),
+        Phase(80, 16, 256, 180, nonsense=4, copies=2.5, short=0.4, off=0.25, off_gap=0, rare=0.5, no_gap=0.5),
+        Phase(100, 8, 512, 460, nonsense=4, copies=2.5, short=0.4, off=0.2, off_gap=0, rare=0.4, no_gap=0.3),
     ),
-    cooldown=100,
+    cooldown=150,
     alike=True,
     table_share=6.0,
     rows=0.1,
