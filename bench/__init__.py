@@ -1,0 +1,1 @@
+"""Speed, peers and project side by side: `make bench`."""

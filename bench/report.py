@@ -1,0 +1,147 @@
+"""The measured figures as a page: `render` is a pure function of what the parts printed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bench.models import ENTRIES
+
+WITH_MAPS = 1.15  # times the plain bar: with every attention map recorded as well
+SWEEP_BARS = {"18": 0.12, "105": 0.27}
+COLD_BAR = 1.3  # times the bare imports
+LARGE_BAR = 1.5  # seconds beyond that
+MEMORY_BAR = 400e6  # bytes above the weights
+HEAD = """# How fast Tokenwalk is
+
+Written by `make bench`; every figure comes from that one run. {machine}
+
+Each ratio is to transformers' plain eager forward pass on the same weights and tokens, float32, {threads} threads:
+medians of {rounds} rounds in which all take turns. The project's time is `Model.run` with every layer's residual vector
+recorded, and the logits of the last position: what a page needs. “Maps” records every attention map as well.
+“Bar” is the goal; a row that misses its bar is marked ✗.
+
+"""
+
+
+def mark(value: float, bar: float | None) -> str:
+    """A figure beside its bar: "0.58 ✓"."""
+    return f"{value:.2f}" + ("" if bar is None else " ✓" if value <= bar else " ✗")
+
+
+def forward_table(results: Mapping[str, Any]) -> list[str]:
+    """The main table: a row for each model and number of tokens."""
+    lines = [
+        "| model | tokens | transformers, ms | project, ms | ratio | bar | with maps | bar | read | products | off |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for entry in ENTRIES:
+        for tokens, row in results.get(entry.name, {}).get("rows", {}).items():
+            base, bar = row["seconds"]["transformers"], entry.bars.get(int(tokens))
+            mine, maps = row["seconds"]["project"], row["seconds"]["project, maps"]
+            limit = bar and bar * WITH_MAPS
+            lines.append(
+                f"| {entry.title} | {int(tokens):,} | {base * 1e3:,.0f} | {mine * 1e3:,.0f} | {mark(mine / base, bar)} "
+                f"| {bar or '–'} | {mark(maps / base, limit)} | {f'{limit:.2f}' if limit else '–'} "
+                f"| {row['limits']['read'] / base:.2f} | {row['limits']['products'] / base:.2f} | {row['off']:.0e} |"
+            )
+    return [
+        *lines,
+        "",
+        "“Read” and “products” are this machine's limits as ratios too: one read of all weights at the measured",
+        "bandwidth, and the run's products, each at the best speed seen at its shape (the better of torch's own",
+        "product and oneDNN's packed one, with no long sum made of pieces). “Off” is the largest difference of a logit",
+        "from transformers', as a part of the largest |logit|; the tests hold it at 1e-5.",
+        "",
+    ]
+
+
+def missed(results: Mapping[str, Any]) -> list[str]:
+    """For each row over its bar: how much of the run its products would take at the machine's limit."""
+    lines = []
+    for entry in ENTRIES:
+        for tokens, row in results.get(entry.name, {}).get("rows", {}).items():
+            base, mine, bar = row["seconds"]["transformers"], row["seconds"]["project"], entry.bars.get(int(tokens))
+            if bar is None or mine / base <= bar:
+                continue
+            floor = max(row["limits"]["read"], row["limits"]["products"])
+            lines.append(
+                f"- {entry.title}, {int(tokens):,} tokens: {mine / base:.2f} against {bar}. The products alone take "
+                f"{row['limits']['products'] / base:.2f} at this machine's best speed, one read of the weights "
+                f"{row['limits']['read'] / base:.2f}; {floor / mine:.0%} of the run is at that limit."
+            )
+    return ["## What misses its bar", "", *lines, ""] if lines else []
+
+
+def peers_table(results: Mapping[str, Any]) -> list[str]:
+    """What the peers take, where they run."""
+    named = {"recorded": "transformers, recorded", "transformer_lens": "run_with_cache", "nnsight": "nnsight"}
+    lines = [f"| model | tokens | project | {' | '.join(named.values())} |", "| --- " * (3 + len(named)) + "|"]
+    for entry in ENTRIES:
+        for tokens, row in results.get(entry.name, {}).get("rows", {}).items():
+            found = row["seconds"]
+            if any(peer in found for peer in named):
+                ratios = [f"{found[p] / found['transformers']:.2f}" if p in found else "–" for p in ("project", *named)]
+                lines.append(f"| {entry.title} | {int(tokens):,} | {' | '.join(ratios)} |")
+    notes = [
+        f"{name}: {each['notes']}" for name, each in results.items() if isinstance(each, dict) and each.get("notes")
+    ]
+    about = [
+        "“Recorded”: with all hidden states and attention maps. “run_with_cache”: TransformerLens's bridge, as it",
+        "comes. “nnsight”: a trace that keeps every layer's output.",
+    ]
+    return ["## The peers", "", *lines, "", *about, *notes, ""]
+
+
+def other_tables(results: Mapping[str, Any]) -> list[str]:
+    """Sweeps, cold starts and memory."""
+    lines = []
+    if sweep := results.get("sweep"):
+        lines += ["## One mixer off in turn, all 30 layers of SmolLM2", ""]
+        lines += ["| tokens | 30 transformers runs, ms | sweep, ms | ratio | bar | probabilities off by |"]
+        lines += ["| --- | --- | --- | --- | --- | --- |"]
+        for tokens, row in sweep.items():
+            theirs, mine = row["seconds"]["separate"], row["seconds"]["sweep"]
+            bar = SWEEP_BARS.get(tokens)
+            ratio = f"{mark(mine / theirs, bar)} | {bar or '–'}"
+            lines.append(f"| {tokens} | {theirs * 1e3:,.0f} | {mine * 1e3:,.0f} | {ratio} | {row['off']:.0e} |")
+        lines.append("")
+    if cold := results.get("cold"):
+        ratio, beyond = cold["specimen"] / cold["bare"], cold["smollm2"] - cold["specimen"]
+        lines += [
+            "## Cold start",
+            "",
+            f"- A process that imports torch, streamlit and altair: {cold['bare']:.2f} s.",
+            f"- The same, a specimen's run and its first chart: {cold['specimen']:.2f} s, "
+            f"{mark(ratio, COLD_BAR)} times as long (bar {COLD_BAR}).",
+            f"- With SmolLM2 from disk instead: {cold['smollm2']:.2f} s, {mark(beyond, LARGE_BAR)} s more "
+            f"(bar {LARGE_BAR} s).",
+            "",
+        ]
+    if memory := results.get("memory"):
+        held = memory["loading"] / memory["weights"]
+        lines += [
+            "## Memory",
+            "",
+            f"- SmolLM2's weights are {memory['weights'] / 1e6:,.0f} MB; the process grows by {held:.2f} times that in",
+            "  loading them: they are held once.",
+            f"- A run over {memory['tokens']:,} tokens, with one map and the stream around every layer recorded, peaks "
+            f"{memory['run'] / 1e6:,.0f} MB above that {'✓' if memory['run'] <= MEMORY_BAR else '✗'} (bar 400 MB).",
+            "",
+        ]
+    return lines
+
+
+def render(results: Mapping[str, Any], machine: str, threads: int, rounds: int) -> str:
+    """The whole page."""
+    return (
+        "\n".join(
+            [
+                HEAD.format(machine=machine, threads=threads, rounds=rounds).rstrip("\n"),
+                "",
+                *forward_table(results),
+                *missed(results),
+                *peers_table(results),
+                *other_tables(results),
+            ]
+        ).rstrip("\n")
+        + "\n"
+    )

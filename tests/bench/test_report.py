@@ -1,0 +1,70 @@
+"""The page of the benchmarks says what was measured, and says it where a bar is missed."""
+
+from typing import Any
+
+import pytest
+
+from bench.report import mark, render
+
+
+def row(transformers: float, project: float, maps: float, **peers: float) -> dict[str, Any]:
+    return {
+        "seconds": {"transformers": transformers, "project": project, "project, maps": maps, **peers},
+        "limits": {"read": 0.02, "products": 0.03},
+        "off": 2e-6,
+    }
+
+
+RESULTS: dict[str, Any] = {
+    "smollm2": {
+        "rows": {"18": row(0.1, 0.05, 0.06, recorded=0.11, nnsight=0.105), "105": row(0.1, 0.08, 0.09)},
+        "notes": "transformer_lens: it cannot",
+    },
+    "sweep": {"18": {"seconds": {"separate": 1.0, "sweep": 0.1}, "off": 1e-6}},
+    "cold": {"bare": 2.0, "specimen": 3.0, "smollm2": 4.0},
+    "memory": {"weights": 538e6, "loading": 540e6, "run": 300e6, "tokens": 1410},
+}
+
+
+def lines(results: dict[str, Any]) -> list[str]:
+    return render(results, "The machine: a test.", 2, 5).splitlines()
+
+
+def test_a_row_has_its_ratio_beside_its_bar() -> None:
+    said = next(line for line in lines(RESULTS) if line.startswith("| SmolLM2-135M | 18 |"))
+    assert [cell.strip() for cell in said.strip("|").split("|")] == [
+        *("SmolLM2-135M", "18", "100", "50", "0.50 ✓", "0.65", "0.60 ✓", "0.75", "0.20", "0.30", "2e-06")
+    ]
+
+
+def test_a_row_over_its_bar_is_marked_and_its_limit_named() -> None:
+    page = lines(RESULTS)
+    assert any("| SmolLM2-135M | 105 | 100 | 80 | 0.80 ✗ | 0.72 |" in line for line in page)
+    missed = page[page.index("## What misses its bar") + 2]
+    assert missed.startswith("- SmolLM2-135M, 105 tokens: 0.80 against 0.72. The products alone take 0.30")
+    assert "38% of the run" in missed
+
+
+def test_nothing_is_said_of_missed_bars_where_none_is() -> None:
+    fine = {"smollm2": {"rows": {"18": row(0.1, 0.05, 0.06)}}}
+    assert "## What misses its bar" not in lines(fine)
+
+
+def test_a_peer_that_did_not_run_is_a_dash_and_a_note() -> None:
+    page = lines(RESULTS)
+    assert "| SmolLM2-135M | 18 | 0.50 | 1.10 | – | 1.05 |" in page
+    assert "smollm2: transformer_lens: it cannot" in page
+
+
+def test_sweeps_cold_starts_and_memory_stand_beside_their_bars() -> None:
+    page = "\n".join(lines(RESULTS))
+    assert "| 18 | 1,000 | 100 | 0.10 ✓ | 0.12 | 1e-06 |" in page
+    assert "1.50 ✗ times as long (bar 1.3)" in page
+    assert "1.00 ✓ s more (bar 1.5 s)" in page
+    assert "grows by 1.00 times" in page
+    assert "peaks 300 MB above that ✓" in page
+
+
+@pytest.mark.parametrize(("value", "bar", "said"), [(0.5, 0.5, "0.50 ✓"), (0.51, 0.5, "0.51 ✗"), (0.5, None, "0.50")])
+def test_a_mark(value: float, bar: float | None, said: str) -> None:
+    assert mark(value, bar) == said
