@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,26 +43,24 @@ def machine() -> str:
     return f"The machine: {model}, {os.cpu_count()} cores, {width}; torch {torch.__version__}."
 
 
-def measure(models: list[str], tokens: list[int], parts: list[str], rounds: int, threads: int) -> dict[str, Any]:
-    """All results by part."""
-    results: dict[str, Any] = {}
+def measure(models: list[str], tokens: list[int], parts: list[str], rounds: int, threads: int) -> Iterator[Any]:
+    """(part, its results), the short parts first."""
     shared = ("--rounds", str(rounds), "--threads", str(threads))
+    if "memory" in parts:
+        yield "memory", part("memory")
+    if "cold" in parts:
+        specimen = next(iter(SPECIMENS.values())).folder
+        yield "cold", cold.measure(str(specimen), str(smollm2_folder()), rounds)
+    if "sweep" in parts:
+        yield "sweep", part("sweep", *shared)
     for entry in ENTRIES:
         counts = [each for each in entry.bars if not tokens or each in tokens]
         if entry.name in models and counts:
-            results[entry.name] = part("forward", entry.name, "--tokens", ",".join(map(str, counts)), *shared)
-    if "sweep" in parts:
-        results["sweep"] = part("sweep", *shared)
-    if "cold" in parts:
-        specimen = next(iter(SPECIMENS.values())).folder
-        results["cold"] = cold.measure(str(specimen), str(smollm2_folder()), rounds)
-    if "memory" in parts:
-        results["memory"] = part("memory")
-    return results
+            yield entry.name, part("forward", entry.name, "--tokens", ",".join(map(str, counts)), *shared)
 
 
 def main() -> None:
-    """Prints the page; a whole run writes it to RESULTS.md."""
+    """Prints the page; a whole run writes it to RESULTS.md as it goes."""
     names = [entry.name for entry in ENTRIES]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--models", default=",".join(names), help=f"of {', '.join(names)}; “none” for none")
@@ -71,11 +70,15 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
     tokens = [int(each) for each in given.tokens.split(",") if each]
-    results = measure(given.models.split(","), tokens, given.parts.split(","), given.rounds, given.threads)
-    page = render(results, machine(), given.threads, given.rounds)
+    whole = not tokens and given.models == ",".join(names) and given.parts == ",".join(PARTS)
+    results: dict[str, Any] = {}
+    page = ""
+    for name, found in measure(given.models.split(","), tokens, given.parts.split(","), given.rounds, given.threads):
+        results[name] = found
+        page = render(results, machine(), given.threads, given.rounds)
+        if whole:  # what there is so far
+            PAGE.write_text(page, "utf-8")
     print(page)
-    if not tokens and given.models == ",".join(names) and given.parts == ",".join(PARTS):
-        PAGE.write_text(page, "utf-8")
 
 
 if __name__ == "__main__":

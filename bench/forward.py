@@ -12,7 +12,7 @@ from bench.timing import side_by_side
 
 WITH_PEERS = ("smollm2", "gpt2")
 PEERS_UP_TO = 105  # tokens
-TWICE_FROM = 1000  # tokens: warmed up less often, as a run takes seconds
+WARM_UP_TO = 105  # tokens: longer texts are warmed up by the comparison of the logits alone
 
 
 def measure(name: str, tokens: list[int], rounds: int) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def measure(name: str, tokens: list[int], rounds: int) -> dict[str, Any]:
             more, notes = peers.all_of(name, pair.reference, pair.model.tokenizer, ids)
             contestants |= more
         off = disagreement(pair, text)
-        found = side_by_side(contestants, rounds, warm=1 if count < TWICE_FROM else 0)
+        found = side_by_side(contestants, rounds, warm=1 if count <= WARM_UP_TO else 0)
         rows[str(count)] = {"seconds": found, "limits": limits.of_run(pair.model, count, bandwidth), "off": off}
     return {"name": name, "rows": rows, "bandwidth": bandwidth, "notes": notes}
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from core.taps import Tap
 
-QUERIES = 256  # tokens a block of local attention
+QUERIES = 256  # tokens a block of attention
 CHUNK = 64  # tokens a chunk in the two recurrent mixers: the per-token loop is 9 times slower at 1,410 tokens
 
 
@@ -81,22 +81,40 @@ def attention_pattern(q: Tensor, k: Tensor, scale: float, window: int | None = N
     q: (b, h, t, channel). k: (b, kv head, s, channel); query head i reads kv head i // (h / kv heads).
     """
     k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)
-    scores = q @ k.transpose(-1, -2) * scale
-    return scores.masked_fill_(~attention_mask(q.shape[2], window), float("-inf")).softmax(-1)
+    tokens = q.shape[2]
+    pattern = q.new_empty(*q.shape[:2], tokens, tokens)
+    seen = attention_mask(tokens, window)
+    for begin in range(0, tokens, QUERIES):  # half of the scores are in the future, and are not built
+        end = min(begin + QUERIES, tokens)
+        scores = (q[:, :, begin:end] @ k[:, :, :end].transpose(-1, -2)).mul_(scale)
+        scores.masked_fill_(~seen[begin:end, :end], float("-inf"))
+        pattern[:, :, begin:end, :end] = scores.softmax(-1)
+        pattern[:, :, begin:end, end:] = 0
+    return pattern
+
+
+def read_by_pattern(pattern: Tensor, v: Tensor) -> Tensor:
+    """pattern @ v, without the products in the future: (b, h, t, channel)."""
+    v = v.repeat_interleave(pattern.shape[1] // v.shape[1], dim=1)
+    ends = [min(begin + QUERIES, v.shape[2]) for begin in range(0, v.shape[2], QUERIES)]
+    blocks = zip(pattern.split(QUERIES, dim=2), ends, strict=True)
+    return torch.cat([rows[..., :end] @ v[:, :, :end] for rows, end in blocks], dim=2)
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, scale: float, tap: Tap, window: int | None = None) -> Tensor:
     """What each head reads: (b, t, h, channel), just before the output projection.
 
-    Fused where nobody asked for the pattern, explicit where somebody did.
+    By the pattern where somebody asked for all of it, else fused; single heads' patterns are built beside that.
     """
     q, k, v = tap("attention.query", q), tap("attention.key", k), tap("attention.value", v)
-    tokens = q.shape[2]
-    if tap.wants("attention.pattern"):
-        pattern = attention_pattern(q, k, scale, window)
-        heads = tap.heads("attention.pattern", q.shape[1])
-        tap("attention.pattern", pattern if len(heads) == q.shape[1] else pattern[:, heads])
-        z = pattern @ v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
+    tokens, heads = q.shape[2], tap.heads("attention.pattern", q.shape[1])
+    if heads:
+        shared = q.shape[1] // k.shape[1]
+        keys = k if len(heads) == q.shape[1] else k[:, [head // shared for head in heads]]
+        pattern = attention_pattern(q if keys is k else q[:, heads], keys, scale, window)
+        tap("attention.pattern", pattern)
+    if len(heads) == q.shape[1]:
+        z = read_by_pattern(pattern, v)
     elif window is not None and window < tokens:
         z = _within_window(q, k, v, scale, window)
     else:
