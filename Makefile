@@ -34,8 +34,10 @@ format: $(VENV)/test.stamp
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(PEERS)/peers.stamp model
+bench: $(PEERS)/peers.stamp $(VENV)/test.stamp model
 	$(PEERS)/bin/python -m bench
+	$(BIN)/python -m tools.browser
+	$(BIN)/python -m bench.pages
 
 model: $(VENV)/app.stamp
 	$(BIN)/python -m tools.smollm2

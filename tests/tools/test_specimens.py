@@ -18,9 +18,6 @@ from tools.train_specimens import SPECIMENS
 
 THERE = [name for name in RECIPES if (SPECIMENS / name / "model.safetensors").is_file()]
 FAR_GAPS = (50, 200, 400)
-# Where a specimen falls short of the aim, as its card says: what it does reach.
-NEAR_BARS: dict[str, float] = {"granite": 0.985, "qwen3_5": 0.98}
-FAR_BARS: dict[tuple[str, int], float] = {("qwen3_5", 400): 0.9}
 
 
 @pytest.fixture(autouse=True)
@@ -64,13 +61,13 @@ def test_transformers_gives_the_same_logits(name: str):
 
 @pytest.mark.parametrize("name", THERE)
 def test_right_name_near(name: str):
-    assert scores.giving_score(specimen(name), 0, 500) >= NEAR_BARS.get(name, NEAR_BAR)
+    assert scores.giving_score(specimen(name), 0, 500) >= NEAR_BAR
 
 
 @pytest.mark.parametrize("name", THERE)
 @pytest.mark.parametrize("gap", FAR_GAPS)
 def test_right_name_far(name: str, gap: int):
-    assert scores.giving_score(specimen(name), gap, 60) >= FAR_BARS.get((name, gap), GAP_BAR)
+    assert scores.giving_score(specimen(name), gap, 60) >= GAP_BAR
 
 
 @pytest.mark.parametrize("name", THERE)
