@@ -43,9 +43,11 @@ def forward_table(results: Mapping[str, Any]) -> list[str]:
                 f"| {bar or '–'} | {mark(maps / base, limit)} | {f'{limit:.2f}' if limit else '–'} "
                 f"| {row['limits']['read'] / base:.2f} | {row['limits']['products'] / base:.2f} | {row['off']:.0e} |"
             )
+    absent = [entry.title for entry in ENTRIES if entry.name not in results]
     return [
         *lines,
         "",
+        *([f"Not measured in this run: {', '.join(absent)}.", ""] if absent else []),
         "“Read” and “products” are this machine's limits as ratios too: one read of all weights at the measured",
         "bandwidth, and the run's products, each at the best speed seen at its shape (the better of torch's own",
         "product and oneDNN's packed one, with no long sum made of pieces). “Off” is the largest difference of a logit",

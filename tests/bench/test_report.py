@@ -68,3 +68,9 @@ def test_sweeps_cold_starts_and_memory_stand_beside_their_bars() -> None:
 @pytest.mark.parametrize(("value", "bar", "said"), [(0.5, 0.5, "0.50 ✓"), (0.51, 0.5, "0.51 ✗"), (0.5, None, "0.50")])
 def test_a_mark(value: float, bar: float | None, said: str) -> None:
     assert mark(value, bar) == said
+
+
+def test_models_that_were_not_measured_are_named() -> None:
+    said = next(line for line in lines(RESULTS) if line.startswith("Not measured in this run"))
+    assert "GPT-2 124M" in said
+    assert "SmolLM2" not in said
