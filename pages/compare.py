@@ -35,7 +35,8 @@ def draw(scene: Scene) -> None:
         return
     a, top = scene.run, st.container()
     others = sorted((run for run in scene.runs if run is not a), key=lambda run: not same_tokens(a, run))
-    b = st.selectbox("Against", others, format_func=lambda run: title(run.model), key="against")
+    # Streamlit copies the options deep: a run would take its model's weights along.
+    b = others[st.selectbox("Against", range(len(others)), format_func=lambda i: title(others[i].model), key="against")]
     alike = same_tokens(a, b)
     nats = divergence(a, b).nats.tolist() if alike else []
     most = max(nats, default=0.0) or 1.0
