@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import altair as alt
 
-from charts.theme import Chart, named, palette, probability_colour
+from charts.theme import LEGEND_ROW, Chart, named, palette, probability_colour
 
 
 def by_tokens(lines: Sequence[tuple[str, bool, Sequence[tuple[int, float]]]], *, dark: bool) -> Chart:
@@ -32,7 +32,7 @@ def by_tokens(lines: Sequence[tuple[str, bool, Sequence[tuple[int, float]]]], *,
                 "run:N",
                 title=None,
                 scale=alt.Scale(domain=runs, range=[[1, 0], [5, 4]]),
-                legend=alt.Legend(orient="top") if any(off for _, off, _ in lines) else None,
+                legend=None,  # the page says it: beside the models it would not fit a phone
             ),
             tooltip=[
                 alt.Tooltip("model:N", title="model"),
@@ -41,7 +41,7 @@ def by_tokens(lines: Sequence[tuple[str, bool, Sequence[tuple[int, float]]]], *,
                 alt.Tooltip("p:Q", title="probability", format=".4f"),
             ],
         )
-    ).properties(height=340, width="container")
+    ).properties(height=300 + LEGEND_ROW * len(models), width="container")
 
 
 def kept(lines: Mapping[str, Sequence[tuple[int, float]]], *, here: int, dark: bool) -> Chart:
@@ -64,7 +64,7 @@ def kept(lines: Mapping[str, Sequence[tuple[int, float]]], *, here: int, dark: b
     )
     mark = alt.Chart(alt.Data(values=[{"tokens": here}])).encode(x="tokens:Q")
     return alt.layer(line, mark.mark_rule(color=palette(dark).accent, strokeWidth=2)).properties(
-        height=280, width="container"
+        height=250 + LEGEND_ROW * len(lines), width="container"
     )
 
 

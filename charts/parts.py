@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from charts.theme import FFN_COLOUR, MIXER_COLOURS, Chart, mix, palette
+from charts.theme import FFN, FFN_COLOUR, KIND_NAMES, Chart, by_kind, mix, palette
 
 STEP = 22  # pixels a row
 
@@ -15,20 +15,15 @@ def terms(mixers: Sequence[str], mixer: Sequence[float], ffn: Sequence[float], *
     rows: list[dict[str, Any]] = []
     for at, kind in enumerate(mixers):
         rows += [
-            {"layer": at, "half": kind, "side": "mixer", "v": float(f"{mixer[at]:.4g}")},
-            {"layer": at, "half": "FFN", "side": "ffn", "v": float(f"{ffn[at]:.4g}")},
+            {"layer": at, "half": KIND_NAMES[kind], "side": "mixer", "v": float(f"{mixer[at]:.4g}")},
+            {"layer": at, "half": FFN, "side": "ffn", "v": float(f"{ffn[at]:.4g}")},
         ]
     kinds = list(dict.fromkeys(mixers))
     base = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X("layer:O", title="layer", axis=alt.Axis(labelAngle=0, labelOverlap=True)),
         xOffset=alt.XOffset("side:N", sort=["mixer", "ffn"]),
         y=alt.Y("v:Q", title="logits added"),
-        color=alt.Color(
-            "half:N",
-            title=None,
-            scale=alt.Scale(domain=[*kinds, "FFN"], range=[*(MIXER_COLOURS[kind] for kind in kinds), FFN_COLOUR]),
-            legend=alt.Legend(orient="top"),
-        ),
+        color=by_kind("half", [*kinds, FFN]),
         tooltip=[
             alt.Tooltip("layer:O", title="layer"),
             alt.Tooltip("half:N", title="part"),
@@ -100,7 +95,10 @@ def sweep(mixers: Sequence[str], p: Sequence[float], words: Sequence[str], plain
 
     `words[layer]` is what is on top without that layer's mixer.
     """
-    rows = [{"layer": at, "kind": kind, "p": float(f"{p[at]:.4g}"), "top": words[at]} for at, kind in enumerate(mixers)]
+    rows = [
+        {"layer": at, "kind": KIND_NAMES[kind], "p": float(f"{p[at]:.4g}"), "top": words[at]}
+        for at, kind in enumerate(mixers)
+    ]
     kinds = list(dict.fromkeys(mixers))
     bars = (
         alt.Chart(alt.Data(values=rows))
@@ -108,12 +106,7 @@ def sweep(mixers: Sequence[str], p: Sequence[float], words: Sequence[str], plain
         .encode(
             x=alt.X("layer:O", title="layer whose mixer is off", axis=alt.Axis(labelAngle=0, labelOverlap=True)),
             y=alt.Y("p:Q", title="probability", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
-            color=alt.Color(
-                "kind:N",
-                title=None,
-                scale=alt.Scale(domain=kinds, range=[MIXER_COLOURS[kind] for kind in kinds]),
-                legend=alt.Legend(orient="top"),
-            ),
+            color=by_kind("kind", kinds),
             tooltip=[
                 alt.Tooltip("layer:O", title="layer off"),
                 alt.Tooltip("kind:N", title="mixer"),

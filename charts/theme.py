@@ -18,7 +18,15 @@ MIXER_COLOURS = {
     "mamba2": "#c86f12",
     "gated deltanet": "#3d8b47",
 }
+KIND_NAMES = {
+    "attention": "attention",
+    "local attention": "local attention",
+    "mamba2": "Mamba2",
+    "gated deltanet": "gated DeltaNet",
+}
+FFN = "FFN"
 FFN_COLOUR = "#7d6aa8"
+LEGEND_ROW = 22  # pixels of height that each name in a legend above takes
 MODEL_COLOURS = ["#4f6478", "#9a6b4b", "#8a8a2b", "#7b5b9e"]  # none of them a mixer's
 PROBABILITY_COLOUR = "#35617f"
 
@@ -66,13 +74,26 @@ def model_colours(dark: bool) -> list[str]:
     return [mix(colour, "#ffffff", 0.4) for colour in MODEL_COLOURS] if dark else MODEL_COLOURS
 
 
+def by_kind(field: str, kinds: Sequence[str]) -> alt.Color:
+    """The colour channel of kinds of mixer, as `core.specs` has them, and of `FFN`; the data has their names."""
+    return alt.Color(
+        f"{field}:N",
+        title=None,
+        scale=alt.Scale(
+            domain=[KIND_NAMES.get(kind, kind) for kind in kinds],
+            range=[MIXER_COLOURS.get(kind, FFN_COLOUR) for kind in kinds],
+        ),
+        legend=alt.Legend(orient="top"),
+    )
+
+
 def named(field: str, names: Sequence[str], dark: bool) -> alt.Color:
     """The colour channel of lines that have names, with a legend above: up to four of them."""
     return alt.Color(
         f"{field}:N",
         title=None,
         scale=alt.Scale(domain=list(names), range=model_colours(dark)[: len(names)]),
-        legend=alt.Legend(orient="top", columns=2),
+        legend=alt.Legend(orient="top", columns=1),  # side by side they would not fit a phone
     )
 
 

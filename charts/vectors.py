@@ -5,10 +5,11 @@ from typing import Any
 
 import altair as alt
 
-from charts.theme import Chart, mix, named, palette
+from charts.theme import LEGEND_ROW, Chart, mix, named, palette
 
 ROW = 50  # pixels a vector
 TOKENS_NAMED = 40
+MAP_ROW, MAP_LEAST = 14, 110  # pixels a row of a map by token, and all its rows at least
 
 
 def vector_rows(vectors: Mapping[str, Sequence[float]], *, colour: str, dark: bool) -> Chart:
@@ -70,7 +71,7 @@ def lengths(lines: Mapping[str, Sequence[float]], *, ytitle: str, marked: int, d
     rule = alt.Chart(alt.Data(values=[{"layer": marked}])).encode(x="layer:Q")
     return alt.layer(
         base.mark_line(point=True, strokeWidth=2), rule.mark_rule(color=palette(dark).accent, strokeWidth=2)
-    ).properties(height=320, width="container")
+    ).properties(height=280 + LEGEND_ROW * len(lines), width="container")
 
 
 def by_token(
@@ -118,6 +119,6 @@ def by_token(
                 alt.Tooltip("v:Q", title=title, format=".3g"),
             ],
         )
-        .properties(width="container", height=14 * len(values) + 170)
+        .properties(width="container", height=max(MAP_ROW * len(values), MAP_LEAST) + 170)
     )
     return chart

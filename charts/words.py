@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from charts.theme import Chart, named, palette, probability_colour
+from charts.theme import LEGEND_ROW, Chart, named, palette, probability_colour
 
 GRID_AROUND = 170  # pixels of labels, titles and legend, which the height includes
 GRID_WIDTH = 900  # pixels, where the words leave room for it
@@ -75,7 +75,7 @@ def by_layer(lines: Mapping[str, Sequence[float]], *, ytitle: str, marked: int |
             .mark_rule(color=palette(dark).accent, strokeWidth=2)
             .encode(x="layer:Q")
         )
-    return alt.layer(*layers).properties(height=320, width="container")
+    return alt.layer(*layers).properties(height=300 + LEGEND_ROW * len(lines), width="container")
 
 
 def by_half(lines: Mapping[str, tuple[float, Sequence[Sequence[float]]]], *, marked: int, dark: bool) -> Chart:
@@ -101,7 +101,7 @@ def by_half(lines: Mapping[str, tuple[float, Sequence[Sequence[float]]]], *, mar
             "after:N",
             title="read after",
             scale=alt.Scale(domain=halves, range=["diamond", "circle", "square"]),
-            legend=alt.Legend(orient="top"),
+            legend=alt.Legend(orient="top", columns=1),
         ),
         tooltip=[
             alt.Tooltip("word:N", title="word"),
@@ -112,7 +112,9 @@ def by_half(lines: Mapping[str, tuple[float, Sequence[Sequence[float]]]], *, mar
     )
     here = alt.Chart(alt.Data(values=[{"a": marked, "b": marked + 1}])).encode(x="a:Q", x2="b:Q")
     shade = here.mark_rect(color=palette(dark).accent, opacity=0.12)
-    return alt.layer(shade, base.mark_line(strokeWidth=2), points).properties(height=320, width="container")
+    return alt.layer(shade, base.mark_line(strokeWidth=2), points).properties(
+        height=300 + LEGEND_ROW * len(lines), width="container"
+    )
 
 
 def lens_grid(

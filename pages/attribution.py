@@ -19,7 +19,9 @@ def says(run: Run, target: int, seen: Attribution) -> str:
     word, name = quoted(run.model.tokenizer.visible(target)), escape(title(run.model))
     most = float(halves[half][layer])
     best = (
-        f"The {half} of layer {layer} writes most of it: {signed(most)}." if most > 0 else "No layer writes along it."
+        f"The largest part of it, {signed(most)}, is by the {half} of layer {layer}."
+        if most > 0
+        else "No layer writes along it."
     )
     return (
         f"In **{name}**, the logit of {word} is {seen.logit:.2f}. {best} All mixers together write "

@@ -66,11 +66,14 @@ def draw(scene: Scene) -> None:
         parts.onward(scene, "distance")
         return
     st.altair_chart(by_tokens(lines, dark=scene.dark), width="stretch")
+    if any(off for _, off, _ in lines):
+        st.caption("Dashed: the same model with its attention off.")
     with st.expander("The filler"):
         st.write(FILLER)
     parts.explain(
-        "Attention finds a word at any distance that it was trained for. A recurrent layer has to carry it in a state "
-        "of constant size: with the attention off, the curve shows how long it can.",
+        "Attention can look back at any token in its reach; whether it still finds the word among so much else is what "
+        "the curve shows. A recurrent layer has to carry the word in a state of constant size: the dashed line shows "
+        "how long it can.",
         "Which layer carries the word, and whether other words would be carried as far: this is one text.",
     )
     parts.code(scene, by_distance)

@@ -81,8 +81,8 @@ def gate(scene: Scene) -> None:
     st.markdown(
         f"**The attention has gates, too.** In {escape(title(scene.model))}, what a head of attention has read is "
         f"multiplied by a gate from 0 to 1, channel by channel. At {parts.token(scene, scene.focus)} the gates of "
-        f"layer {widest} are open widest: {means[widest]:.2f} on average, where all these layers have "
-        f"{sum(means.values()) / len(means):.2f}."
+        f"layer {widest} are open widest: {percent(means[widest])} on average, where all these layers have "
+        f"{percent(sum(means.values()) / len(means))}."
     )
     picture = by_head(found, title="how open", layer=scene.layer, colours=share_colours(scene.dark), dark=scene.dark)
     st.altair_chart(picture, width="stretch", key="gates")

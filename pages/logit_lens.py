@@ -2,13 +2,13 @@
 
 import streamlit as st
 
-from charts.theme import probability_colour
+from charts.theme import KIND_NAMES, probability_colour
 from charts.words import by_half, by_layer, lens_grid
 from core.lens import Halves, Lens, halves, lens
 from core.run import Run
 from pages.frame import cache, parts
 from pages.frame.scene import Scene, page, title
-from pages.frame.words import KIND_NAMES, escape, percent, quoted
+from pages.frame.words import escape, percent, quoted
 
 POSITIONS = 20  # columns of the grid: up to the focus and some past it
 

@@ -6,7 +6,7 @@ from torch import Tensor
 from charts.distances import kept
 from charts.heatmap import heatmap
 from charts.parts import by_head
-from charts.theme import MIXER_COLOURS, ramp, scale_colours, share_colours
+from charts.theme import KIND_NAMES, MIXER_COLOURS, ramp, scale_colours, share_colours
 from charts.vectors import by_token
 from core import mixers
 from core.costs import kept_bytes
@@ -16,7 +16,7 @@ from core.recurrence import recurrence
 from core.run import Run
 from pages.frame import cache, components, parts, state
 from pages.frame.scene import SEARCH_UP_TO, Scene, page, title
-from pages.frame.words import KIND_NAMES, count, escape, percent, quoted, size
+from pages.frame.words import count, escape, percent, quoted, size
 
 EXACT_UP_TO = 71  # tokens whose whole map goes to the browser cell by cell
 TILES = 80  # along the edge of a longer text's map

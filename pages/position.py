@@ -4,12 +4,13 @@ import streamlit as st
 import torch
 
 from charts import positions as charts
+from charts.theme import KIND_NAMES
 from core import mixers
 from core.model import Model, Rotary
 from core.positions import Band, band_weights, bands, learned_positions, rope_similarity
 from pages.frame import cache, components, parts
 from pages.frame.scene import Scene, page, title
-from pages.frame.words import KIND_NAMES, escape, percent
+from pages.frame.words import escape, percent
 
 BASE = 10_000.0  # of the RoPE that a learned table is held against
 CURVE = 256  # distances of the similarity curves
@@ -51,7 +52,7 @@ def turning(rotary: Rotary, context: int, layer: int) -> str:
     return (
         f"turns queries and keys (RoPE, base {rotary.theta:,.0f}, layer {layer}):{share} {len(found)} bands, from "
         f"{found[0].wavelength:.1f} to {found[-1].wavelength:,.0f} positions a turn; within its context of "
-        f"{context:,}, {speeds['fast']} are fast, {speeds['middle']} middle, {speeds['slow']} slow."
+        f"{context:,}: {speeds['fast']} fast, {speeds['middle']} middle, {speeds['slow']} slow."
     )
 
 

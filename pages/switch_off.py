@@ -4,7 +4,7 @@ import streamlit as st
 from torch import Tensor
 
 from charts import parts as charts
-from charts.theme import FFN_COLOUR, MIXER_COLOURS, probability_colour, share_colours
+from charts.theme import FFN_COLOUR, KIND_NAMES, MIXER_COLOURS, probability_colour, share_colours
 from charts.words import before_after, top_bars
 from core.ablation import sweep, switched
 from core.model import Model
@@ -13,7 +13,7 @@ from core.specs import MIXER_WORDS
 from core.taps import SwitchOff
 from pages.frame import cache, components, parts, state
 from pages.frame.scene import Scene, fitting, page, title
-from pages.frame.words import KIND_NAMES, escape, percent, quoted
+from pages.frame.words import escape, percent, quoted
 
 SHOWN = 6  # next tokens a model
 SWEEP_UP_TO = 256  # tokens: a longer text is swept when asked for

@@ -9,12 +9,12 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from charts.theme import MIXER_COLOURS, mix, palette
+from charts.theme import KIND_NAMES, MIXER_COLOURS, mix, palette
 from core.model import Model
 from core.shapes import block_shapes
 from pages.frame import components, state, tour, walk
 from pages.frame.scene import Scene, refusal, title
-from pages.frame.words import KIND_NAMES, escape, listed, quoted
+from pages.frame.words import escape, listed, quoted
 
 
 def top(scene: Scene, path: str, tint: Sequence[float] | None = None, legend: str = "", colour: str = "") -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from charts.theme import KIND_NAMES
 from core import TokenwalkError
 from core.attribution import Attribution, attribution
 from core.distance import split
@@ -18,7 +19,7 @@ from core.run import Run
 from core.specs import ATTENTION, LOCAL_ATTENTION, MIXER_WORDS
 from pages.frame import cache, state, walk
 from pages.frame.scene import SEARCH_UP_TO, Scene, title
-from pages.frame.words import KIND_NAMES, count, escape, listed, number, percent, quoted, signed
+from pages.frame.words import count, escape, listed, number, percent, quoted, signed
 
 NAME = "Where does the name come from?"
 ATTENDING = {ATTENTION, LOCAL_ATTENTION}

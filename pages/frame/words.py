@@ -4,13 +4,6 @@ import re
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~$:^&=\"'@/])")
 
-KIND_NAMES = {
-    "attention": "attention",
-    "local attention": "local attention",
-    "mamba2": "Mamba2",
-    "gated deltanet": "gated DeltaNet",
-}
-
 
 def escape(text: str) -> str:
     """The text as Markdown that shows exactly it: no link, emphasis, math, HTML, emoji code or colour comes alive."""

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from charts.distances import by_tokens, kept
-from charts.parts import by_head
-from charts.theme import share_colours, signed_colours
+from charts.parts import by_head, sweep, terms
+from charts.theme import MIXER_COLOURS, share_colours, signed_colours
 from charts.vectors import by_token
 from charts.words import by_half
 from tests.charts.test_charts import MARKUP, rows, spec
@@ -58,9 +58,19 @@ def test_a_model_keeps_its_colour_with_its_attention_off() -> None:
     ]
     encoding = made["layer"][0]["encoding"]
     assert encoding["color"]["scale"]["domain"] == ["A", "B"]
-    assert encoding["strokeDash"]["legend"] is not None
-    plain = spec(by_tokens(lines[:1], dark=False))
-    assert plain["layer"][0]["encoding"]["strokeDash"]["legend"] is None
+    assert encoding["strokeDash"]["scale"] == {"domain": ["as trained", "attention off"], "range": [[1, 0], [5, 4]]}
+
+
+def test_kinds_of_mixer_have_the_names_of_the_screen_in_every_legend() -> None:
+    kinds = ["mamba2", "gated deltanet", "attention"]
+    bars = spec(terms(kinds, [1.0] * 3, [1.0] * 3, layer=0, dark=False))
+    swept = spec(sweep(kinds, [0.5] * 3, ["a"] * 3, 0.9, dark=False))
+    names = ["Mamba2", "gated DeltaNet", "attention"]
+    for made, field, expected in ((bars, "half", [*names, "FFN"]), (swept, "kind", names)):
+        colour = made["layer"][0]["encoding"]["color"]
+        assert colour["scale"]["domain"] == expected
+        assert colour["scale"]["range"][:3] == [MIXER_COLOURS[kind] for kind in kinds]
+        assert {row[field] for row in rows(made)} == set(expected)
 
 
 def test_memory_is_drawn_in_kilobytes_and_marked_at_this_text() -> None:

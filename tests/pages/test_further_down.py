@@ -125,12 +125,18 @@ def test_ffn_says_how_open_the_attentions_gates_are(
     means = {layer: float(gate[-1].mean()) for layer, gate in run.values["attention.gate"].items()}
     widest = max(means, key=lambda layer: means[layer])
     line = said("ffn", "The attention has gates", models="qwen3.5-0.8b", text="A cat sat.")
-    assert f"the gates of layer {widest} are open widest: {means[widest]:.2f} on average" in line
-    assert line.endswith(f"where all these layers have {sum(means.values()) / len(means):.2f}.")
+    assert f"the gates of layer {widest} are open widest: {percent(means[widest])} on average" in line
+    assert line.endswith(f"where all these layers have {percent(sum(means.values()) / len(means))}.")
 
 
 def test_a_model_without_gates_is_not_said_to_have_them() -> None:
     assert not any("gates" in line for line in plain(walk("ffn", models="specimen-qwen3")))
+
+
+def test_distance_says_what_a_dashed_line_is_where_there_is_one() -> None:
+    for model, dashed in (("specimen-granite", True), ("specimen-qwen3", False)):
+        captions = [each.value for each in walk("distance", models=model).caption]
+        assert ("Dashed: the same model with its attention off." in captions) == dashed
 
 
 def test_compare_says_which_two_models_in_view_can_be_compared() -> None:

@@ -65,7 +65,7 @@ def test_embedding_says_the_row_and_its_nearest(smollm2: Model) -> None:
 def test_position_says_how_fast_the_hands_turn() -> None:
     assert plain(walk("position", layer="3"))[0] == (
         "SmolLM2 135M turns queries and keys (RoPE, base 100,000, layer 3): 32 bands, from 6.3 to 438,460 positions a "
-        "turn; within its context of 8,192, 11 are fast, 9 middle, 12 slow."
+        "turn; within its context of 8,192: 11 fast, 9 middle, 12 slow."
     )
 
 
@@ -170,9 +170,9 @@ def test_attribution_says_what_adds_up_to_the_logit(smollm2: Model) -> None:
     embedding = term(run.outside["embedding"])
     assert sum(mixer) + sum(ffn) + embedding == pytest.approx(logit, abs=1e-3)
     assert plain(walk("attribution"))[0] == (
-        f"In SmolLM2 135M, the logit of “␣Alice” is {logit:.2f}. The {half} of layer {layer} writes most of it: "
-        f"{most:+.2f}. All mixers together write {sum(mixer):+.2f}, all FFNs {sum(ffn):+.2f}, the embedding "
-        f"{embedding:+.2f}."
+        f"In SmolLM2 135M, the logit of “␣Alice” is {logit:.2f}. The largest part of it, {most:+.2f}, is by the "
+        f"{half} of layer {layer}. All mixers together write {sum(mixer):+.2f}, all FFNs {sum(ffn):+.2f}, the "
+        f"embedding {embedding:+.2f}."
     )
 
 
