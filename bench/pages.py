@@ -22,7 +22,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page, sync_playwright
 
-from charts.heatmap import heatmap
+from charts.heatmap import EXACT_UP_TO, TILES, heatmap
 from core import load
 from core.distance import FILLER, HEAD, TAIL
 from core.maps import maps, tiles
@@ -34,7 +34,6 @@ SHORT = HEAD + TAIL
 LONG = HEAD + FILLER * 16 + TAIL
 MOST = {"short": 150_000, "long": 600_000}  # bytes to the browser for one change
 ROUNDS = 5
-EXACT_UP_TO, TILES = 71, 80  # as on the Mixing page
 QUIET = 400  # milliseconds without a change: the picture stands
 # Clicks a cell of the strip, and gives the milliseconds from then to the page's last change.
 CLICK = """

@@ -11,8 +11,6 @@ from torch import Tensor
 
 from core.tokens import Tokenizer
 
-MAPPED_UP_TO = 420  # tokens: the peers' records of longer texts take gigabytes
-
 
 def recorded(reference: Any, ids: Tensor) -> Callable[[], Any]:
     """transformers with every hidden state and every attention map."""

@@ -8,6 +8,8 @@ import altair as alt
 from charts.theme import Chart, palette, scale_colours
 
 Rows = Sequence[Sequence[float]]
+EXACT_UP_TO = 71  # tokens whose whole map goes to the browser cell by cell
+TILES = 80  # along the edge of a longer text's map
 LABELS_UP_TO = 40  # tokens: past that the labels would lie on each other
 AROUND = 150  # pixels of legend, title and labels, which the height includes
 

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from core.run import Run
-
-HALVES = ("mixer", "ffn")
+from core.specs import HALVES
 
 
 @dataclass(frozen=True)
@@ -29,6 +28,13 @@ class Attribution:
     mixer: Tensor
     ffn: Tensor
     heads: tuple[Tensor, ...]
+
+    def largest(self) -> tuple[str, int, float]:
+        """The half of a layer with the largest term: "mixer" or "ffn", its layer, its logits."""
+        half = max(HALVES, key=lambda each: float(getattr(self, each).max()))
+        terms: Tensor = getattr(self, half)
+        layer = int(terms.argmax())
+        return half, layer, float(terms[layer])
 
 
 @dataclass(frozen=True)

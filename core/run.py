@@ -51,6 +51,10 @@ class Run:
     def ids(self) -> list[int]:
         return [token.id for token in self.tokens]
 
+    def places(self, token: int, before: int) -> tuple[int, ...]:
+        """Where a token stands in the text, at positions below `before`."""
+        return tuple(i for i, each in enumerate(self.ids[:before]) if each == token)
+
     @property
     def pieces(self) -> list[str]:
         """Each token's text; where its bytes are not whole characters, the bytes as ⟨F0 9F⟩."""

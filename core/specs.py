@@ -18,6 +18,8 @@ LOCAL_ATTENTION = "local attention"
 MAMBA2 = "mamba2"
 DELTANET = "gated deltanet"
 
+HALVES = ("mixer", "ffn")  # of a layer, as specs and sites name them
+
 # What a spec's first word selects among the kinds of mixer. "mixer" selects all of them.
 MIXER_WORDS: dict[str, tuple[str, ...]] = {
     "mixer": (ATTENTION, LOCAL_ATTENTION, MAMBA2, DELTANET),

@@ -45,7 +45,7 @@ def figures(model: Model | None, name: str) -> list[Row]:
     """One model's figures; not run where it is not at hand, or can't take the sentence."""
     if model is not None:
         try:
-            return cache.published(model)
+            return cache.of_model(model, recompute)
         except TokenwalkError as error:
             st.warning(escape(str(error)))
     return [Row(figure, None) for figure in FIGURES if figure.model == name]

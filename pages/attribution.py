@@ -8,18 +8,15 @@ from core.attribution import Attribution, attribution
 from core.run import Run
 from pages.frame import cache, parts
 from pages.frame.scene import Scene, page, title
-from pages.frame.words import escape, quoted, signed
+from pages.frame.words import HALF_NAMES, escape, quoted, signed
 
 
 def says(run: Run, target: int, seen: Attribution) -> str:
     """Which half of which layer writes most along the target, in a sentence."""
-    halves = {"mixer": seen.mixer, "FFN": seen.ffn}
-    half = max(halves, key=lambda name: float(halves[name].max()))
-    layer = int(halves[half].argmax())
+    half, layer, most = seen.largest()
     word, name = quoted(run.model.tokenizer.visible(target)), escape(title(run.model))
-    most = float(halves[half][layer])
     best = (
-        f"The largest part of it, {signed(most)}, is by the {half} of layer {layer}."
+        f"The largest part of it, {signed(most)}, is by the {HALF_NAMES[half]} of layer {layer}."
         if most > 0
         else "No layer writes along it."
     )

@@ -6,13 +6,13 @@ from charts.distances import by_tokens
 from core import TokenwalkError
 from core.distance import FILLER, Point, by_distance, split
 from core.run import Run
-from core.specs import ATTENTION, LOCAL_ATTENTION
+from core.specs import MIXER_WORDS
 from pages.frame import cache, parts
 from pages.frame.scene import Scene, page, title
 from pages.frame.words import count, escape, percent, quoted
 
 OFF = "attention:*"
-ATTENDING = {ATTENTION, LOCAL_ATTENTION}
+ATTENDING = set(MIXER_WORDS["attention"])
 
 
 def says(run: Run, target: int, points: list[Point], without: list[Point]) -> str:
@@ -72,8 +72,8 @@ def draw(scene: Scene) -> None:
         st.write(FILLER)
     parts.explain(
         "Attention can look back at any token in its reach; whether it still finds the word among so much else is what "
-        "the curve shows. A recurrent layer has to carry the word in a state of constant size: the dashed line shows "
-        "how long it can.",
+        "the curve shows. A recurrent layer has to carry the word in a state of constant size: where one is "
+        "drawn, the dashed line shows how long it can.",
         "Which layer carries the word, and whether other words would be carried as far: this is one text.",
     )
     parts.code(scene, by_distance)

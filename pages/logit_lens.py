@@ -98,15 +98,14 @@ def words(scene: Scene) -> None:
 
 def brought(run: Run, seen: Halves) -> str:
     """Which half of which layer raises the target most, in a sentence."""
-    gains, word = seen.gains(), quoted(run.model.tokenizer.visible(seen.words[0]))
-    layer, half = divmod(int(gains.argmax()), 2)
-    if float(gains[layer, half]) <= 0:
-        return f"No half of a layer raises {word} in {escape(title(run.model))}."
-    before = float(seen.p[0, layer, half] - gains[layer, half])
-    part = "FFN" if half else f"mixer ({KIND_NAMES[run.model.mixers[layer]]})"
+    half, layer, before, after = seen.largest_gain()
+    word, name = quoted(run.model.tokenizer.visible(seen.words[0])), escape(title(run.model))
+    if after <= before:
+        return f"No half of a layer raises {word} in {name}."
+    part = "FFN" if half == "ffn" else f"mixer ({KIND_NAMES[run.model.mixers[layer]]})"
     return (
-        f"Read after each half of each layer of {escape(title(run.model))}, {word} rises most at the {part} of layer "
-        f"{layer}: from {percent(before)} to {percent(float(seen.p[0, layer, half]))}."
+        f"Read after each half of each layer of {name}, {word} rises most at the {part} of layer {layer}: from "
+        f"{percent(before)} to {percent(after)}."
     )
 
 

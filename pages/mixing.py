@@ -4,7 +4,7 @@ import streamlit as st
 from torch import Tensor
 
 from charts.distances import kept
-from charts.heatmap import heatmap
+from charts.heatmap import EXACT_UP_TO, TILES, heatmap
 from charts.parts import by_head
 from charts.theme import KIND_NAMES, MIXER_COLOURS, ramp, scale_colours, share_colours
 from charts.vectors import by_token
@@ -17,9 +17,6 @@ from core.run import Run
 from pages.frame import cache, components, parts, state
 from pages.frame.scene import SEARCH_UP_TO, Scene, page, title
 from pages.frame.words import count, escape, percent, quoted, size
-
-EXACT_UP_TO = 71  # tokens whose whole map goes to the browser cell by cell
-TILES = 80  # along the edge of a longer text's map
 
 
 def says(scene: Scene, row: Tensor) -> str:
@@ -174,8 +171,7 @@ def forgetting(scene: Scene) -> None:
     """A recurrent layer's state: how strongly each token is written, and what is left of it at the focus."""
     found = cache.of_run(scene.run, recurrence, scene.layer, scene.focus)
     target = scene.target(scene.run)
-    copies = [i for i, token in enumerate(scene.run.ids[: scene.focus]) if token == target]
-    earlier = copies[-1] if copies else 0
+    earlier = (0, *scene.run.places(target, scene.focus))[-1]
     left = found.left[:, earlier]
     longest, shortest = int(left.argmax()), int(left.argmin())
     mamba = scene.mixer == "mamba2"

@@ -13,12 +13,11 @@ from core.specs import MIXER_WORDS
 from core.taps import SwitchOff
 from pages.frame import cache, components, parts, state
 from pages.frame.scene import Scene, fitting, page, title
-from pages.frame.words import escape, percent, quoted
+from pages.frame.words import ALL_OF, escape, percent, quoted
 
 SHOWN = 6  # next tokens a model
 SWEEP_UP_TO = 256  # tokens: a longer text is swept when asked for
 HEADS_UP_TO = 20e9  # heads × tokens × bytes of weights: dearer sweeps of heads wait until they are asked for
-WHOLE = {"attention": "all attention", "mamba2": "all Mamba2", "deltanet": "all gated DeltaNet"}
 
 
 def says(run: Run, target: int, plain: Tensor, off: Tensor | None) -> str:
@@ -30,7 +29,8 @@ def says(run: Run, target: int, plain: Tensor, off: Tensor | None) -> str:
     before, after, best = float(plain[target]), float(off[target]), int(off.argmax())
     found = f"{name}with this off, {word} goes from {percent(before)} to {percent(after)}"
     if best == target:
-        return found + " and is still on top."
+        still = "still " if int(plain.argmax()) == target else ""
+        return f"{found} and is {still}on top."
     return found + f"; on top is {quoted(run.model.tokenizer.visible(best))} at {percent(float(off[best]))}."
 
 
@@ -162,7 +162,7 @@ def board(scene: Scene) -> None:
 def at_once(model: Model) -> list[tuple[str, str]]:
     """What the article switched off, as it stands in this model: (spec, label)."""
     half, found = model.layers // 2, [("mixer:0", "the first mixer")]
-    for word, label in WHOLE.items():
+    for word, label in ALL_OF.items():
         here = {at for at, kind in enumerate(model.mixers) if kind in MIXER_WORDS[word]}
         if here:
             found.append((f"{word}:*", label))

@@ -18,11 +18,10 @@ from torch import Tensor
 from core import TokenwalkError, hub, weights
 from core.ablation import switched
 from core.catalogue import SPECIMENS
-from core.distance import Point, by_distance
+from core.distance import REPEATS, Point, by_distance
 from core.errors import Unreachable
 from core.maps import maps, mean_map, small_maps
 from core.model import Model
-from core.published import Row, recompute
 from core.run import Run
 
 MOST_TOKENS = 2048  # of a text that the app walks: more would take minutes a page
@@ -134,26 +133,7 @@ def _measured(key: tuple[Any, ...], name: str, given: tuple[Any, ...], _measure:
 
 def distances(model: Model, head: str, tail: str, target: int, off: tuple[str, ...]) -> list[Point]:
     """The target's probability by the amount of filler between head and tail."""
-    return _distances(model.card.name, model.card.source, head, tail, target, off, model)
-
-
-@st.cache_resource(max_entries=32, show_spinner="Running longer and longer texts …")
-def _distances(
-    name: str, source: str, head: str, tail: str, target: int, off: tuple[str, ...], _model: Model
-) -> list[Point]:
-    with _SLOTS:
-        return by_distance(_model, head, tail, target, off, most=MOST_TOKENS)
-
-
-def published(model: Model) -> list[Row]:
-    """The article's figures of a model, recomputed."""
-    return _published(model.card.name, model.card.source, model)
-
-
-@st.cache_resource(max_entries=4, show_spinner="Recomputing the article’s figures …")
-def _published(name: str, source: str, _model: Model) -> list[Row]:
-    with _SLOTS:
-        return recompute(_model)
+    return of_model(model, by_distance, head, tail, target, off, REPEATS, MOST_TOKENS)
 
 
 def _key(run: Run) -> tuple[str, str, str, tuple[str, ...]]:

@@ -135,10 +135,15 @@ def code(scene: Scene, *functions: Callable[..., Any]) -> None:
             st.caption(escape(f"{inspect.getmodule(function).__name__}: {function.__qualname__}"))  # type: ignore[union-attr]
             st.code(inspect.getsource(function), language="python")
         st.caption(f"Shapes in layer {scene.layer} of {escape(title(scene.model))}, batch first")
-        meanings = {site.name: site.meaning for site in scene.model.sites}
+        sites = {site.name: site for site in scene.model.sites}
         st.dataframe(
             [
-                {"value": name, "shape": " × ".join(map(str, shape)), "meaning": meanings[name]}
+                {
+                    "value": name,
+                    "shape": " × ".join(map(str, shape)),
+                    "meaning": sites[name].meaning,
+                    "can be switched off": sites[name].switchable,
+                }
                 for name, shape in block_shapes(scene.run, scene.layer).items()
             ],
             hide_index=True,

@@ -184,8 +184,7 @@ def place(run: Run, view: state.View, focus: int) -> tuple[int, int]:
     if len(run.ids) > SEARCH_UP_TO:
         return last, cache.MEAN
     target = target_of(run, view)
-    copies = tuple(i for i, token in enumerate(run.ids[:focus]) if token == target)
-    found = cache.of_run(run, strongest_reader, focus, copies)
+    found = cache.of_run(run, strongest_reader, focus, run.places(target, focus))
     return (last, cache.MEAN) if found is None else (found.layer, found.head)
 
 

@@ -11,18 +11,17 @@ import streamlit as st
 
 from charts.theme import KIND_NAMES
 from core import TokenwalkError
-from core.attribution import Attribution, attribution
+from core.attribution import attribution
 from core.distance import split
 from core.heads import Reader, strongest_reader
 from core.lens import halves, lens
 from core.run import Run
-from core.specs import ATTENTION, LOCAL_ATTENTION, MIXER_WORDS
+from core.specs import MIXER_WORDS
 from pages.frame import cache, state, walk
 from pages.frame.scene import SEARCH_UP_TO, Scene, title
-from pages.frame.words import count, escape, listed, number, percent, quoted, signed
+from pages.frame.words import ALL_OF, HALF_NAMES, count, escape, listed, number, percent, quoted, signed
 
 NAME = "Where does the name come from?"
-ATTENDING = {ATTENTION, LOCAL_ATTENTION}
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,7 @@ def last(scene: Scene) -> int:
 
 def copies(scene: Scene) -> tuple[int, ...]:
     """Where the target stands in the sentence already, before the last position."""
-    target = scene.target(scene.run)
-    return tuple(i for i, token in enumerate(scene.run.ids[:-1]) if token == target)
+    return scene.run.places(scene.target(scene.run), last(scene))
 
 
 def reader(scene: Scene) -> Reader | None:
@@ -60,14 +58,6 @@ def reader(scene: Scene) -> Reader | None:
     if len(scene.run.ids) > SEARCH_UP_TO:
         return None
     return cache.of_run(scene.run, strongest_reader, last(scene), copies(scene))
-
-
-def largest(seen: Attribution) -> tuple[str, int, float]:
-    """The half of a layer that writes most along the target: its spec's word, its layer, logits."""
-    halves_of = {"mixer": seen.mixer, "ffn": seen.ffn}
-    half = max(halves_of, key=lambda each: float(halves_of[each].max()))
-    layer = int(halves_of[half].argmax())
-    return half, layer, float(halves_of[half][layer])
 
 
 def start(scene: Scene) -> str:
@@ -112,7 +102,7 @@ def embedding(scene: Scene) -> str:
 
 def mixing(scene: Scene) -> str:
     run, found = scene.run, reader(scene)
-    recurrent = [kind for kind in run.model.mixers if kind not in ATTENDING]
+    recurrent = [kind for kind in run.model.mixers if kind not in MIXER_WORDS["attention"]]
     said = "Only in the mixer of a layer do positions meet. "
     if found is not None:
         wanted = word(scene, run.ids[found.read])
@@ -146,20 +136,19 @@ def logit_lens(scene: Scene) -> str:
     leads = cache.of_run(run, lens, target, (end,)).leads_from()
     when = f"is on top from layer {leads} of {run.model.layers} on" if leads is not None else "is not on top at the end"
     seen = cache.of_run(run, halves, (target,), end)
-    gains = seen.gains()
-    layer, half = divmod(int(gains.argmax()), 2)
     found = f"Read through the last norm after each layer of {name(run)}, {word(scene)} {when}."
-    gain, now = float(gains[layer, half]), float(seen.p[0, layer, half])
-    if gain <= 0:
+    half, layer, before, after = seen.largest_gain()
+    if after <= before:
         return found
-    part = "FFN" if half else "mixer"
-    return f"{found} It rises most at the {part} of layer {layer}: from {percent(now - gain)} to {percent(now)}."
+    return (
+        f"{found} It rises most at the {HALF_NAMES[half]} of layer {layer}: from {percent(before)} to {percent(after)}."
+    )
 
 
 def attributed(scene: Scene) -> str:
     run, target = scene.run, scene.target(scene.run)
     seen = cache.of_run(run, attribution, target, last(scene))
-    half, layer, most = largest(seen)
+    half, layer, most = seen.largest()
     tops = [float(each.max()) for each in seen.heads]
     at = max(range(len(tops)), key=lambda each: tops[each])
     head = int(seen.heads[at].argmax())
@@ -170,33 +159,33 @@ def attributed(scene: Scene) -> str:
         same = f" That is {other}the head that reads most from the word’s earlier place."
     return (
         f"The logit of {word(scene)} in {name(run)}, {seen.logit:.2f}, is a sum. The "
-        f"{'FFN' if half == 'ffn' else 'mixer'} of layer {layer} writes most straight along the word: {signed(most)}. "
+        f"{HALF_NAMES[half]} of layer {layer} writes most straight along the word: {signed(most)}. "
         f"Of the single heads it is head {head} of layer {at}: {signed(tops[at])}.{same}"
     )
 
 
 def switch_off(scene: Scene) -> str:
     plain, target = cache.run(scene.model, scene.view.text), scene.target(scene.run)
-    half, layer, _ = largest(cache.of_run(plain, attribution, target, last(scene)))
+    half, layer, _ = cache.of_run(plain, attribution, target, last(scene)).largest()
     biased = half == "mixer" and any(site.name == "mixer.bias" for site in plain.model.sites)
     stays = " (its bias stays)" if biased else ""
     before = float(plain.probabilities()[target])
     found = (
-        f"Without the {'FFN' if half == 'ffn' else 'mixer'} of layer {layer}{stays}, which writes most along it, "
+        f"Without the {HALF_NAMES[half]} of layer {layer}{stays}, which writes most along it, "
         f"{without(scene, plain, f'{half}:{layer}')}; as trained it has {percent(before)} in {name(plain)}."
     )
     if len(set(scene.model.mixers)) > 1:
-        for kind, spec in (("attention", "attention:*"), ("Mamba2", "mamba2:*"), ("gated DeltaNet", "deltanet:*")):
-            if set(scene.model.mixers) & set(MIXER_WORDS[spec.split(":")[0]]):
-                found += f" With all {kind} off, {without(scene, plain, spec)}."
+        for kind, label in ALL_OF.items():
+            if set(scene.model.mixers) & set(MIXER_WORDS[kind]):
+                found += f" With {label} off, {without(scene, plain, f'{kind}:*')}."
     return found
 
 
 def without(scene: Scene, plain: Run, spec: str) -> str:
-    """What is left of the target with one thing off: "“ Alice” is at 3 % and no longer on top"."""
+    """What is left of the target with one thing off: "“ Alice” is at 3 %, not on top"."""
     p = cache.with_switches(plain, (spec,))
     target = scene.target(scene.run)
-    on_top = "still on top" if int(p.argmax()) == target else "not on top"
+    on_top = "on top" if int(p.argmax()) == target else "not on top"
     return f"{word(scene)} is at {percent(float(p[target]))}, {on_top}"
 
 
@@ -218,10 +207,9 @@ def distance(scene: Scene) -> str:
 def summary(scene: Scene) -> str:
     """The tour's answer, from what its stops found."""
     seen = cache.of_run(scene.run, attribution, scene.target(scene.run), last(scene))
-    half, layer, most = largest(seen)
+    half, layer, most = seen.largest()
     at, found = copies(scene), reader(scene)
-    part = "FFN" if half == "ffn" else "mixer"
-    written = f"no part writes more along it than the {part} of layer {layer} ({signed(most)} logits)"
+    written = f"no part writes more along it than the {HALF_NAMES[half]} of layer {layer} ({signed(most)} logits)"
     if at and found is not None:
         return (
             f"**So, where does it come from?** {word(scene)} stood at position {found.read}; head {found.head} of "

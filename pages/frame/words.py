@@ -4,6 +4,10 @@ import re
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~$:^&=\"'@/])")
 
+# The kinds of mixer that can be switched off at once, by their word in `core.specs`.
+ALL_OF = {"attention": "all attention", "mamba2": "all Mamba2", "deltanet": "all gated DeltaNet"}
+HALF_NAMES = {"mixer": "mixer", "ffn": "FFN"}
+
 
 def escape(text: str) -> str:
     """The text as Markdown that shows exactly it: no link, emphasis, math, HTML, emoji code or colour comes alive."""

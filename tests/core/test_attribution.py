@@ -87,3 +87,12 @@ def test_a_neuron_of_smollm2_promotes_what_its_row_points_to(smollm2: Model) -> 
     assert up[0][1] >= up[-1][1] > 0 > down[-1][1] >= down[0][1]
     off = smollm2.run(PROMPT, off=[f"neuron:{best.layer}.{best.neuron}"])
     assert float(off.logits_at()[alice]) != float(run.logits_at()[alice])
+
+
+@pytest.mark.parametrize("name", BASE)
+def test_the_largest_term_is_the_largest_of_all_halves(name: str) -> None:
+    run = tiny(name).model.run("which is it", record=["residual.before"])
+    seen = attribution(run, 42, len(run.ids) - 1)
+    half, layer, logits = seen.largest()
+    assert logits == max(*seen.mixer.tolist(), *seen.ffn.tolist())
+    assert logits == float({"mixer": seen.mixer, "ffn": seen.ffn}[half][layer])

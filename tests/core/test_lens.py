@@ -1,5 +1,7 @@
 """The logit lens, against a computation of its own."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -147,3 +149,15 @@ def test_the_gains_of_the_halves_add_up_to_the_end() -> None:
     assert gains.shape == (run.model.layers, 2)
     assert float(seen.start[0] + gains.sum()) == pytest.approx(best.p, rel=1e-3)
     assert float(gains[2, 1]) == pytest.approx(float(seen.p[0, 2, 1] - seen.p[0, 2, 0]), abs=1e-7)
+
+
+@pytest.mark.parametrize("name", BASE)
+def test_the_largest_gain_is_the_half_that_raises_the_word_most(name: str) -> None:
+    run = tiny(name).model.run(TEXT, record=["residual.before"])
+    seen = halves(run, [42, run.top(1)[0].id], len(run.ids) - 1)
+    half, layer, before, after = seen.largest_gain(1)
+    line = [float(seen.start[1]), *seen.p[1].flatten().tolist()]
+    rises = [b - a for a, b in itertools.pairwise(line)]
+    most = max(range(len(rises)), key=rises.__getitem__)
+    assert (layer, half) == (most // 2, ("mixer", "ffn")[most % 2])
+    assert (before, after) == (pytest.approx(line[most], abs=1e-7), line[most + 1])

@@ -182,3 +182,11 @@ def test_load_takes_a_known_name(smollm2: Model) -> None:
 def test_load_refuses_a_name_that_is_nothing() -> None:
     with pytest.raises(TokenwalkError, match="There is no model “nothing at all”: give one of smollm2-135m, gpt2, "):
         load("nothing at all")
+
+
+def test_the_places_of_a_token_are_those_before_a_position() -> None:
+    run = tiny("llama").model.run("abcabca")
+    token = run.ids[0]
+    assert run.places(token, 7) == (0, 3, 6)
+    assert run.places(token, 3) == (0,)
+    assert run.places(token, 0) == ()

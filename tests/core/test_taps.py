@@ -67,6 +67,17 @@ def test_every_site_of_the_catalogue_is_reached_and_has_its_axes(name: str) -> N
         assert {type(value) for value in values} == {Tensor}
 
 
+@pytest.mark.parametrize("name", WIDE)
+def test_the_sites_that_can_be_switched_off_are_those_that_a_switch_changes(name: str) -> None:
+    model = tiny(name).model
+    every = [f"{word}:*" for word in ("mixer", "ffn")]
+    parts = [f"{word}:{layer}.0" for word in ("head", "neuron") for layer in range(model.layers)]
+    switch = SwitchOff([model.switches([*every, *parts])]).at(0)
+    value = torch.ones(1, 2, 3, 4)
+    acts = {site.name for site in model.sites if not torch.equal(switch(site.name, value), value)}
+    assert acts == {site.name for site in model.sites if site.switchable}
+
+
 class Names(Tap):
     """Writes down every name that a block hands over, in order."""
 
