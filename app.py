@@ -5,6 +5,7 @@ import pathlib
 import streamlit as st
 
 from core.catalogue import TITLES
+from core.memory import keep_freed
 from core.specs import GRAMMAR
 from core.tokens import visible
 from pages.frame import cache, scene, state, walk
@@ -111,6 +112,7 @@ def main() -> None:
     st.set_page_config("Tokenwalk", page_icon=str(ASSETS / "icon.png"), layout="wide")
     style()
     cache.use_all_cores()
+    keep_freed()
     page = st.navigation(walk.pages(), expanded=True)
     state.start()
     with st.sidebar:

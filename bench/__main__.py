@@ -1,13 +1,11 @@
-"""Runs every part, each in a process of its own, so that one model's memory is gone before the next; writes the page.
+"""Runs every part, one after the other, and writes the page.
 
 make bench
 python -m bench --models smollm2,gpt2 --tokens 18,105 --rounds 5     a part of it, printed and not written
 """
 
 import argparse
-import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,22 +13,14 @@ from typing import Any
 
 import torch
 
-from bench import cold
+from bench import cold, forward, memory, sweep
 from bench.models import ENTRIES
 from bench.report import render
+from bench.timing import Process
 from core.catalogue import SPECIMENS, smollm2_folder
 
 PAGE = Path(__file__).parent / "RESULTS.md"
 PARTS = ("sweep", "cold", "memory")
-
-
-def part(module: str, *arguments: str) -> Any:
-    """What a part prints as its last line. What goes wrong in it ends the whole run."""
-    print(f"{module} {' '.join(arguments)} …", file=sys.stderr, flush=True)
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
-    command = [sys.executable, "-m", f"bench.{module}", *arguments]
-    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
-    return json.loads(printed.splitlines()[-1])
 
 
 def machine() -> str:
@@ -45,18 +35,18 @@ def machine() -> str:
 
 def measure(models: list[str], tokens: list[int], parts: list[str], rounds: int, threads: int) -> Iterator[Any]:
     """(part, its results), the short parts first."""
-    shared = ("--rounds", str(rounds), "--threads", str(threads))
     if "memory" in parts:
-        yield "memory", part("memory")
+        with Process(memory.Loading) as fresh:
+            yield "memory", fresh.call("measure")
     if "cold" in parts:
         specimen = next(iter(SPECIMENS.values())).folder
         yield "cold", cold.measure(str(specimen), str(smollm2_folder()), rounds)
     if "sweep" in parts:
-        yield "sweep", part("sweep", *shared)
+        yield "sweep", sweep.measure([18, 105], rounds, threads)
     for entry in ENTRIES:
         counts = [each for each in entry.bars if not tokens or each in tokens]
         if entry.name in models and counts:
-            yield entry.name, part("forward", entry.name, "--tokens", ",".join(map(str, counts)), *shared)
+            yield entry.name, forward.measure(entry.name, counts, rounds, threads)
 
 
 def main() -> None:
@@ -71,9 +61,11 @@ def main() -> None:
     given = parser.parse_args()
     tokens = [int(each) for each in given.tokens.split(",") if each]
     whole = not tokens and given.models == ",".join(names) and given.parts == ",".join(PARTS)
+    os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
     results: dict[str, Any] = {}
     page = ""
     for name, found in measure(given.models.split(","), tokens, given.parts.split(","), given.rounds, given.threads):
+        print(f"{name}: measured", file=sys.stderr, flush=True)
         results[name] = found
         page = render(results, machine(), given.threads, given.rounds)
         if whole:  # what there is so far

@@ -1,52 +1,55 @@
-"""One model's rows of the table: `python -m bench.forward qwen3 --tokens 18,105 --rounds 5` prints them as JSON."""
+"""One model's rows of the table: its forward pass on every side, one number of tokens after the other."""
 
-import argparse
-import json
+from collections.abc import Callable
 from typing import Any
 
-import torch
+import numpy as np
 
-from bench import limits, peers
-from bench.models import build, disagreement, runners, text_of
-from bench.timing import side_by_side
+from bench.contestants import ours, theirs
+from bench.timing import Process, side_by_side
 
+PEERS = ("recorded", "transformer_lens", "nnsight")
 WITH_PEERS = ("smollm2", "gpt2")
 PEERS_UP_TO = 105  # tokens
 WARM_UP_TO = 105  # tokens: longer texts are warmed up by the comparison of the logits alone
 
 
-def measure(name: str, tokens: list[int], rounds: int) -> dict[str, Any]:
-    """The medians in seconds, by number of tokens, and the limits beside them."""
-    pair = build(name)
-    bandwidth = limits.read_bandwidth()
+def measure(name: str, tokens: list[int], rounds: int, threads: int) -> dict[str, Any]:
+    """The medians in seconds, by number of tokens, the limits beside them, and notes on peers that do not run."""
     rows: dict[str, Any] = {}
-    notes = ""
-    for count in tokens:
-        text = text_of(pair.model, count)
-        theirs, mine = runners(pair, text)
-        _, mapped = runners(pair, text, maps=True)
-        contestants = {"transformers": theirs, "project": mine, "project, maps": mapped}
-        ids = torch.tensor([[token.id for token in pair.model.tokenizer.encode(text)]])
-        if name in WITH_PEERS and count <= PEERS_UP_TO:
-            more, notes = peers.all_of(name, pair.reference, pair.model.tokenizer, ids)
-            contestants |= more
-        off = disagreement(pair, text)
-        found = side_by_side(contestants, rounds, warm=1 if count <= WARM_UP_TO else 0)
-        rows[str(count)] = {"seconds": found, "limits": limits.of_run(pair.model, count, bandwidth), "off": off}
-    return {"name": name, "rows": rows, "bandwidth": bandwidth, "notes": notes}
+    notes: set[str] = set()
+    with (
+        Process(theirs, name, threads) as reference,
+        Process(theirs, name, threads, True) as kept,
+        Process(ours, name, threads) as project,
+    ):
+        for count in tokens:
+            off = disagreement(
+                reference.call("result", "transformers", count), project.call("result", "project", count)
+            )
+            contestants = {
+                "transformers": _turn(reference, "transformers", count),
+                "kept": _turn(kept, "transformers", count),
+                "project": _turn(project, "project", count),
+                "project, maps": _turn(project, "maps", count),
+            }
+            if name in WITH_PEERS and count <= PEERS_UP_TO:
+                for peer in PEERS:
+                    try:
+                        reference.call("result", peer, count)
+                    except RuntimeError as error:  # a peer that cannot run this model is left out, and the page says so
+                        notes.add(f"{peer}: {str(error).splitlines()[0][:120]}")
+                    else:
+                        contestants[peer] = _turn(reference, peer, count)
+            found = side_by_side(contestants, rounds, warm=1 if count <= WARM_UP_TO else 0)
+            rows[str(count)] = {"seconds": found, "limits": project.call("limits", count), "off": off}
+    return {"rows": rows, "notes": "; ".join(sorted(notes))}
 
 
-def main() -> None:
-    """Prints one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("name")
-    parser.add_argument("--tokens", default="18,105,420")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    print(json.dumps(measure(given.name, [int(each) for each in given.tokens.split(",")], given.rounds)))
+def _turn(side: Process, name: str, tokens: int) -> Callable[[], float]:
+    return lambda: float(side.call("seconds", name, tokens))
 
 
-if __name__ == "__main__":
-    main()
+def disagreement(theirs: np.ndarray, mine: np.ndarray) -> float:
+    """The largest difference of a logit, as a part of the largest |logit|."""
+    return float(np.abs(mine - theirs).max() / np.abs(theirs).max())

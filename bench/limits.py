@@ -1,11 +1,12 @@
 """What the machine can do at best: how fast it reads, how fast it multiplies, and what a run would take at that."""
 
 import statistics
-import time
 from collections.abc import Callable
+from functools import cache
 
 import torch
 
+from bench.timing import seconds
 from core.model import Model
 from core.specs import ATTENTION, LOCAL_ATTENTION
 
@@ -13,14 +14,10 @@ READ = 1 << 28  # bytes read at once: more than any cache holds
 
 
 def _median(run: Callable[[], object], times: int = 7) -> float:
-    taken = []
-    for _ in range(times + 1):
-        began = time.perf_counter()
-        run()
-        taken.append(time.perf_counter() - began)
-    return statistics.median(taken[1:])
+    return statistics.median([seconds(run) for _ in range(times + 1)][1:])
 
 
+@cache
 @torch.no_grad()
 def read_bandwidth() -> float:
     """Bytes a second: the sum of a long float32 vector, with all threads."""
@@ -62,10 +59,10 @@ def operations(model: Model, tokens: int) -> float:
     return total + 2.0 * model.width * model.vocabulary
 
 
-def of_run(model: Model, tokens: int, bandwidth: float) -> dict[str, float]:
+def of_run(model: Model, tokens: int) -> dict[str, float]:
     """Seconds that a run takes at least: one read of all weights; its products at the best speed at their shapes."""
     distinct = set(shapes(model))
     speeds = {shape: multiply(tokens, *shape) for shape in distinct}
     products = sum(2.0 * tokens * c * o / speeds[c, o] for c, o in shapes(model))
     rest = operations(model, tokens) - sum(2.0 * tokens * c * o for c, o in shapes(model))
-    return {"read": model.weights.nbytes / bandwidth, "products": products + rest / max(speeds.values())}
+    return {"read": model.weights.nbytes / read_bandwidth(), "products": products + rest / max(speeds.values())}

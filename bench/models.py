@@ -1,6 +1,5 @@
 """The models of the table: one set of weights, given to transformers and to this project."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +8,11 @@ import transformers
 
 from core.catalogue import SMOLLM2, smollm2_folder
 from core.model import Model
+from core.tokens import Tokenizer
 from core.weights import load
 from tests.full_sizes import CONFIGS
-from tests.reference import ours, random_reference
+from tests.reference import ours, random_reference, tiny_tokenizer
 
-AGREE = 1e-5  # of the largest |logit|, as in the tests
 PASSAGE = "Alice gave the book to Bob, and then he went to the old house by the river. It was late in the day. "
 
 
@@ -43,59 +42,36 @@ SIZES = {
 }
 
 
-@dataclass(frozen=True)
-class Pair:
-    """The reference, transformers in eager float32, and this project's model on the same weights."""
+def reference(name: str) -> Any:
+    """transformers' model, eager, float32: SmolLM2 from its files, others at their real size with random weights."""
+    if name != "smollm2":
+        return random_reference(CONFIGS[SIZES[name]])
+    found = transformers.AutoModelForCausalLM.from_pretrained(
+        smollm2_folder(), dtype=torch.float32, attn_implementation="eager"
+    )
+    return found.eval().requires_grad_(False)
 
-    reference: Any
-    model: Model
+
+def project(name: str) -> Model:
+    """This project's model on the same weights."""
+    return load(SMOLLM2) if name == "smollm2" else ours(reference(name), CONFIGS[SIZES[name]])
 
 
-def build(name: str) -> Pair:
-    """SmolLM2 from its files, the others at their real size with random weights."""
+def tokenizer_of(name: str) -> Tokenizer:
+    """What both of them read text with; random weights know single characters."""
     if name == "smollm2":
-        reference = transformers.AutoModelForCausalLM.from_pretrained(
-            smollm2_folder(), dtype=torch.float32, attn_implementation="eager"
-        )
-        return Pair(reference.eval().requires_grad_(False), load(SMOLLM2))
-    settings = CONFIGS[SIZES[name]]
-    reference = random_reference(settings)
-    return Pair(reference, ours(reference, settings))
+        return Tokenizer.from_folder(smollm2_folder())
+    return tiny_tokenizer(256)
 
 
-def text_of(model: Model, tokens: int) -> str:
+def text_of(tokenizer: Tokenizer, tokens: int) -> str:
     """A text that is just so many tokens long."""
     text = PASSAGE * (2 + 8 * tokens // len(PASSAGE))
     low, high = 0, len(text)
     while low < high:  # a longer beginning of it never has fewer tokens, but for the last few characters
         middle = (low + high) // 2
-        low, high = (middle + 1, high) if len(model.tokenizer.encode(text[:middle])) < tokens else (low, middle)
+        low, high = (middle + 1, high) if len(tokenizer.encode(text[:middle])) < tokens else (low, middle)
     for end in range(max(0, low - 20), low + 200):
-        if len(model.tokenizer.encode(text[:end])) == tokens:
+        if len(tokenizer.encode(text[:end])) == tokens:
             return text[:end]
     raise ValueError(f"No beginning of the passage is {tokens} tokens long.")
-
-
-def runners(pair: Pair, text: str, maps: bool = False) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """The reference's forward pass over a text, and this project's run of it: what the table compares.
-
-    The project records every layer's residual vector, and with `maps` every attention map, and computes the logits of
-    the last position, which is what a page needs.
-    """
-    record = ["residual.after", *(["attention.pattern"] if maps else [])]
-
-    def theirs() -> Any:
-        return pair.reference(ids, use_cache=False).logits[0, -1]
-
-    def mine() -> Any:
-        return pair.model.run(text, record).logits_at()
-
-    ids = torch.tensor([[token.id for token in pair.model.tokenizer.encode(text)]])
-    return theirs, mine
-
-
-@torch.no_grad()
-def disagreement(pair: Pair, text: str) -> float:
-    """The largest difference of the last position's logits, as a part of the largest |logit|."""
-    theirs, mine = (run() for run in runners(pair, text))
-    return float((mine - theirs).abs().max() / theirs.abs().max())

@@ -15,9 +15,9 @@ HEAD = """# How fast Tokenwalk is
 Written by `make bench`; every figure comes from that one run. {machine}
 
 Each ratio is to transformers' plain eager forward pass on the same weights and tokens, float32, {threads} threads:
-medians of {rounds} rounds in which all take turns. The project's time is `Model.run` with every layer's residual vector
-recorded, and the logits of the last position: what a page needs. “Maps” records every attention map as well.
-“Bar” is the goal; a row that misses its bar is marked ✗.
+medians of {rounds} rounds in which all take turns, each in a process of its own. The project's time is `Model.run` with
+every layer's residual vector recorded, and the logits of the last position: what a page needs. “Maps” records every
+attention map as well. “Bar” is the goal; a row that misses its bar is marked ✗.
 
 """
 
@@ -75,7 +75,12 @@ def missed(results: Mapping[str, Any]) -> list[str]:
 
 def peers_table(results: Mapping[str, Any]) -> list[str]:
     """What the peers take, where they run."""
-    named = {"recorded": "transformers, recorded", "transformer_lens": "run_with_cache", "nnsight": "nnsight"}
+    named = {
+        "kept": "transformers, memory kept",
+        "recorded": "transformers, recorded",
+        "transformer_lens": "run_with_cache",
+        "nnsight": "nnsight",
+    }
     lines = [f"| model | tokens | project | {' | '.join(named.values())} |", "| --- " * (3 + len(named)) + "|"]
     for entry in ENTRIES:
         for tokens, row in results.get(entry.name, {}).get("rows", {}).items():
@@ -87,8 +92,10 @@ def peers_table(results: Mapping[str, Any]) -> list[str]:
         f"{name}: {each['notes']}" for name, each in results.items() if isinstance(each, dict) and each.get("notes")
     ]
     about = [
-        "“Recorded”: with all hidden states and attention maps. “run_with_cache”: TransformerLens's bridge, as it",
-        "comes. “nnsight”: a trace that keeps every layer's output.",
+        "Ratios to transformers as it comes. “Memory kept”: its process reuses freed memory, as the project's does",
+        "(`core/memory.py`); what a long text gains by that alone. “Recorded”: with all hidden states and attention",
+        "maps. “run_with_cache”: TransformerLens's bridge, as it comes. “nnsight”: a trace that keeps every layer's",
+        "output.",
     ]
     return ["## The peers", "", *lines, "", *about, *notes, ""]
 

@@ -84,7 +84,7 @@ KERNELS = {
     "attention": (mixers.attention, mixers.attention_pattern),
     "local attention": (mixers.attention, mixers.attention_pattern),
     "mamba2": (mixers.mamba2_map, mixers.mamba2_loop),
-    "gated deltanet": (mixers.gated_delta_map, mixers.gated_delta_loop),
+    "gated deltanet": (mixers.gated_delta_map, mixers.delta_writes, mixers.gated_delta_loop),
 }
 
 

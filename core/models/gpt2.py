@@ -72,6 +72,7 @@ class GPT2(Model):
             layer_prefix="h.",
             layers=self.layers,
             in_out=True,
+            one_sum=("mlp.c_fc",),
             row_tables=("wte.weight", "wpe.weight", "lm_head.weight"),
             passengers=(r"h\.\d+\.attn\.(masked_)?bias",),
         )

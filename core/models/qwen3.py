@@ -81,6 +81,7 @@ class Qwen3(Model):
                 ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
                 ("mlp.gate_proj", "mlp.up_proj"),
             ),
+            one_sum=("mlp.gate_proj",),
             row_tables=("embed_tokens.weight", "lm_head.weight"),
             passengers=(r"layers\.\d+\.self_attn\.rotary_emb\.inv_freq",),
         )

@@ -111,6 +111,7 @@ class Qwen35(Model):
                 ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
                 ("mlp.gate_proj", "mlp.up_proj"),
             ),
+            one_sum=("mlp.gate_proj",),
             row_tables=("embed_tokens.weight", "lm_head.weight"),
             passengers=(r"(model\.)?visual\..*", r"mtp\..*"),
         )

@@ -1,46 +1,51 @@
 """What the benchmarks time is the same computation on both sides."""
 
-import pytest
-import torch
+from collections.abc import Callable
 
-from bench import limits
-from bench.models import AGREE, ENTRIES, SIZES, Pair, disagreement, runners, text_of
-from bench.sweep import separately, together
-from bench.timing import side_by_side
+import numpy as np
+import pytest
+
+from bench import limits, timing
+from bench.contestants import Ours, Side, Theirs
+from bench.forward import disagreement
+from bench.models import ENTRIES, SIZES, text_of
+from bench.sweep import softmax
+from bench.timing import Process, side_by_side
 from tests.full_sizes import CONFIGS
+from tests.reference import RELATIVE
 from tests.tiny import BASE, tiny
 
 
-def pair(name: str) -> Pair:
-    return Pair(tiny(name).reference, tiny(name).model)
+def sides(name: str) -> tuple[Side, Side]:
+    each = tiny(name)
+    return Theirs(name, each.reference, each.model.tokenizer), Ours(each.model)
 
 
 @pytest.mark.parametrize("name", BASE)
 def test_peers_and_project_agree(name: str) -> None:
-    assert disagreement(pair(name), text_of(tiny(name).model, 18)) <= AGREE
+    theirs, mine = sides(name)
+    assert disagreement(theirs.result("transformers", 18), mine.result("project", 18)) <= RELATIVE
 
 
 @pytest.mark.parametrize("tokens", [1, 18, 105])
 def test_a_text_is_as_long_as_asked_for(tokens: int) -> None:
-    model = tiny("qwen3").model
-    assert len(model.tokenizer.encode(text_of(model, tokens))) == tokens
+    tokenizer = tiny("qwen3").model.tokenizer
+    assert len(tokenizer.encode(text_of(tokenizer, tokens))) == tokens
 
 
-def test_with_maps_the_project_gives_the_same_logits() -> None:
-    each = pair("qwen3")
-    text = text_of(each.model, 18)
-    plain, mapped = (runners(each, text, maps)[1]() for maps in (False, True))
-    torch.testing.assert_close(plain, mapped, rtol=0, atol=1e-4)
+@pytest.mark.parametrize("side", [0, 1])
+def test_with_maps_each_side_gives_the_same_logits(side: int) -> None:
+    each = sides("qwen3")[side]
+    plain, mapped = (each.result(name, 18) for name in (("transformers", "recorded"), ("project", "maps"))[side])
+    np.testing.assert_allclose(plain, mapped, rtol=0, atol=1e-4)
 
 
 def test_a_sweep_is_the_separate_runs() -> None:
-    each = pair("llama")
-    text = text_of(each.model, 18)
-    ids = torch.tensor([[token.id for token in each.model.tokenizer.encode(text)]])
-    with torch.no_grad():
-        apart, at_once = separately(each, ids)(), together(each, text)()
-    assert apart.shape == at_once.shape == (each.model.layers, each.model.vocabulary)
-    torch.testing.assert_close(apart.softmax(-1), at_once.softmax(-1), rtol=0, atol=1e-5)
+    theirs, mine = sides("llama")
+    apart, at_once = theirs.result("separate", 18), mine.result("sweep", 18)
+    model = tiny("llama").model
+    assert apart.shape == at_once.shape == (model.layers, model.vocabulary)
+    np.testing.assert_allclose(softmax(apart), softmax(at_once), rtol=0, atol=1e-5)
 
 
 def test_every_size_has_its_settings() -> None:
@@ -48,12 +53,24 @@ def test_every_size_has_its_settings() -> None:
     assert set(SIZES.values()) == set(CONFIGS)
 
 
-def test_contestants_take_turns_and_the_median_counts() -> None:
+def test_contestants_take_turns_and_the_median_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "PAUSE", 0.0)
     order: list[str] = []
-    found = side_by_side({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, rounds=3)
-    assert order == ["a", "b"] * 4  # one warm-up, three rounds
-    assert set(found) == {"a", "b"}
-    assert all(seconds >= 0 for seconds in found.values())
+    seconds = {"a": iter([9.0, 3.0, 1.0, 2.0]), "b": iter([0.0, 5.0, 5.0, 6.0])}
+
+    def turn(name: str) -> Callable[[], float]:
+        return lambda: order.append(name) or next(seconds[name])  # type: ignore[func-returns-value]
+
+    assert side_by_side({"a": turn("a"), "b": turn("b")}, rounds=3) == {"a": 2.0, "b": 5.0}
+    assert order == ["a", "b"] * 4  # one warm-up that does not count, three rounds
+
+
+def test_an_object_in_another_process_answers_and_says_what_failed() -> None:
+    with Process(dict, [("a", 1)]) as other:
+        assert other.call("get", "a") == 1
+        with pytest.raises(RuntimeError, match=r"AttributeError: .*no attribute 'nothing'"):
+            other.call("nothing")
+        assert other.call("__len__") == 1
 
 
 def test_the_operations_are_those_of_the_matrices_attention_and_one_head() -> None:

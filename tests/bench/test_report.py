@@ -17,7 +17,7 @@ def row(transformers: float, project: float, maps: float, **peers: float) -> dic
 
 RESULTS: dict[str, Any] = {
     "smollm2": {
-        "rows": {"18": row(0.1, 0.05, 0.06, recorded=0.11, nnsight=0.105), "105": row(0.1, 0.08, 0.09)},
+        "rows": {"18": row(0.1, 0.05, 0.06, kept=0.09, recorded=0.11, nnsight=0.105), "105": row(0.1, 0.08, 0.09)},
         "notes": "transformer_lens: it cannot",
     },
     "sweep": {"18": {"seconds": {"separate": 1.0, "sweep": 0.1}, "off": 1e-6}},
@@ -52,7 +52,7 @@ def test_nothing_is_said_of_missed_bars_where_none_is() -> None:
 
 def test_a_peer_that_did_not_run_is_a_dash_and_a_note() -> None:
     page = lines(RESULTS)
-    assert "| SmolLM2-135M | 18 | 0.50 | 1.10 | – | 1.05 |" in page
+    assert "| SmolLM2-135M | 18 | 0.50 | 0.90 | 1.10 | – | 1.05 |" in page
     assert "smollm2: transformer_lens: it cannot" in page
 
 

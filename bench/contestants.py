@@ -1,0 +1,162 @@
+"""What takes part: transformers and the peers that run on its model, and this project. Each side is a process's own."""
+
+import copy
+import tempfile
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import transformers
+from torch import Tensor
+
+from bench import limits
+from bench.models import project, reference, text_of, tokenizer_of
+from bench.timing import seconds
+from core import memory
+from core.ablation import switched
+from core.model import Model
+from core.tokens import Tokenizer
+
+Contestant = Callable[[], Tensor | None]  # one timed call; what it returns is compared where both sides return it
+
+
+class Side:
+    """The contestants of one process. Each is made for a number of tokens when it is first asked for."""
+
+    def __init__(self, making: Mapping[str, Callable[[str], Contestant]], tokenizer: Tokenizer) -> None:
+        """`making[name]` makes a contestant for a text."""
+        self.making = making
+        self.tokenizer = tokenizer
+        self.made: dict[tuple[str, int], Contestant] = {}
+
+    @torch.no_grad()
+    def contestant(self, name: str, tokens: int) -> Contestant:
+        if (name, tokens) not in self.made:
+            self.made[name, tokens] = self.making[name](text_of(self.tokenizer, tokens))
+        return self.made[name, tokens]
+
+    @torch.no_grad()
+    def seconds(self, name: str, tokens: int) -> float:
+        return seconds(self.contestant(name, tokens))
+
+    @torch.no_grad()
+    def result(self, name: str, tokens: int) -> Any:
+        """What it computes, as a numpy array or None: a pipe carries it."""
+        found = self.contestant(name, tokens)()
+        return None if found is None else found.numpy()
+
+
+class Theirs(Side):
+    """transformers in eager float32, and the peers, which run the very same model."""
+
+    def __init__(self, name: str, model: Any, tokenizer: Tokenizer) -> None:
+        super().__init__(
+            {
+                "transformers": self.plain,
+                "recorded": self.recorded,
+                "transformer_lens": self.transformer_lens,
+                "nnsight": self.nnsight,
+                "separate": self.separate,
+            },
+            tokenizer,
+        )
+        self.name, self.model = name, model
+
+    def ids(self, text: str) -> Tensor:
+        return torch.tensor([[token.id for token in self.tokenizer.encode(text)]])
+
+    def plain(self, text: str) -> Contestant:
+        """The forward pass: what the table's ratios are to."""
+        ids = self.ids(text)
+        return lambda: self.model(ids, use_cache=False).logits[0, -1]
+
+    def recorded(self, text: str) -> Contestant:
+        """With every hidden state and every attention map."""
+        ids = self.ids(text)
+        return lambda: self.model(ids, use_cache=False, output_hidden_states=True, output_attentions=True).logits[0, -1]
+
+    def transformer_lens(self, text: str) -> Contestant:
+        """TransformerLens's run_with_cache, as it comes: everything is kept. Its tokenizer has to lie in a folder."""
+        from transformer_lens.model_bridge import TransformerBridge
+
+        ids, fast = self.ids(text), self.tokenizer.fast
+        some = fast.id_to_token(0)
+        with tempfile.TemporaryDirectory() as folder:
+            words = transformers.PreTrainedTokenizerFast(
+                tokenizer_object=fast, bos_token=some, eos_token=some, pad_token=some
+            )
+            words.save_pretrained(folder)
+            words = transformers.AutoTokenizer.from_pretrained(folder)
+            bridge = TransformerBridge.boot_transformers(self.name, hf_model=copy.deepcopy(self.model), tokenizer=words)
+        return lambda: bridge.run_with_cache(ids)[0][0, -1]
+
+    def nnsight(self, text: str) -> Contestant:
+        """An nnsight trace that keeps the output of every layer, and the logits."""
+        from nnsight import NNsight
+
+        ids, traced = self.ids(text), NNsight(copy.deepcopy(self.model))
+        blocks = traced.transformer.h if hasattr(self.model, "transformer") else traced.model.layers
+
+        def run() -> None:
+            with traced.trace(input_ids=ids, use_cache=False):
+                streams = list().save()  # noqa: C408 (nnsight saves a call's result)
+                for block in blocks:
+                    streams.append(block.output)
+                traced.lm_head.output.save()
+
+        return run
+
+    def separate(self, text: str) -> Contestant:
+        """A run for each layer, with a hook that empties its attention: logits (layer, vocabulary)."""
+        ids = self.ids(text)
+
+        def empty(module: Any, inputs: Any, output: Any) -> Any:
+            return (torch.zeros_like(output[0]), *output[1:])
+
+        def run() -> Tensor:
+            found = []
+            for block in self.model.model.layers:
+                hook = block.self_attn.register_forward_hook(empty)
+                found.append(self.model(ids, use_cache=False).logits[0, -1])
+                hook.remove()
+            return torch.stack(found)
+
+        return run
+
+
+class Ours(Side):
+    """This project: a run with every layer's residual vector and the last position's logits, as a page needs them."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__({"project": self.plain, "maps": self.maps, "sweep": self.sweep}, model.tokenizer)
+        self.model = model
+
+    def plain(self, text: str) -> Contestant:
+        return lambda: self.model.run(text, ["residual.after"]).logits_at()
+
+    def maps(self, text: str) -> Contestant:
+        """With every attention map recorded as well."""
+        return lambda: self.model.run(text, ["residual.after", "attention.pattern"]).logits_at()
+
+    def sweep(self, text: str) -> Contestant:
+        """The plain run, and from it each layer's mixer off in turn: logits (layer, vocabulary)."""
+        variants = [self.model.switches([f"mixer:{layer}"]) for layer in range(self.model.layers)]
+        return lambda: switched(self.model.run(text, record=["residual.before"]), variants)
+
+    def limits(self, tokens: int) -> dict[str, float]:
+        return limits.of_run(self.model, tokens)
+
+
+def theirs(name: str, threads: int, kept: bool = False) -> Theirs:
+    """For a process of its own. `kept`: with the project's rule for freed memory, which a program has to ask for."""
+    torch.set_num_threads(threads)
+    if kept:
+        memory.keep_freed()
+    return Theirs(name, reference(name), tokenizer_of(name))
+
+
+def ours(name: str, threads: int) -> Ours:
+    """For a process of its own, set up as the app sets up its own."""
+    torch.set_num_threads(threads)
+    memory.keep_freed()
+    return Ours(project(name))

@@ -1,0 +1,44 @@
+"""Freed memory is used again: a process that drops a large tensor does not ask the system for the next one."""
+
+import json
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from core import memory
+
+FAULTS = """
+import json, resource, sys, torch
+from core.memory import keep_freed
+heard = sys.argv[1] == "keep" and keep_freed()
+def page_faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+torch.ones(12 << 20)
+torch.ones(12 << 20)
+before = page_faults()
+for _ in range(10):
+    torch.ones(12 << 20)  # 48 MB
+print(json.dumps([heard, page_faults() - before]))
+"""
+
+
+def faults(how: str) -> tuple[bool, int]:
+    """Whether the C library heard, and the page faults of ten tensors of 48 MB one after the other."""
+    found = subprocess.run([sys.executable, "-c", FAULTS, how], check=True, capture_output=True, text=True)
+    heard, count = json.loads(found.stdout)
+    return heard, count
+
+
+def test_a_large_tensors_memory_is_used_again() -> None:
+    heard, kept = faults("keep")
+    assert heard == (platform.libc_ver()[0] == "glibc")
+    if heard:
+        assert kept < 1000  # of the 10 × 12,288 pages
+        assert faults("leave")[1] > 10 * kept
+
+
+def test_a_c_library_without_it_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: object())
+    assert memory.keep_freed.__wrapped__() is False
