@@ -1,6 +1,7 @@
 """One model's rows of the table: its forward pass on every side, one number of tokens after the other."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -18,29 +19,27 @@ def measure(name: str, tokens: list[int], rounds: int, threads: int) -> dict[str
     """The medians in seconds, by number of tokens, the limits beside them, and notes on peers that do not run."""
     rows: dict[str, Any] = {}
     notes: set[str] = set()
-    with (
-        Process(theirs, name, threads) as reference,
-        Process(theirs, name, threads, True) as kept,
-        Process(ours, name, threads) as project,
-    ):
+    with Process(theirs, name, threads) as reference, Process(ours, name, threads) as project, ExitStack() as more:
+        kept = more.enter_context(Process(theirs, name, threads, True)) if name in WITH_PEERS else None
         for count in tokens:
             off = disagreement(
                 reference.call("result", "transformers", count), project.call("result", "project", count)
             )
             contestants = {
                 "transformers": _turn(reference, "transformers", count),
-                "kept": _turn(kept, "transformers", count),
                 "project": _turn(project, "project", count),
                 "project, maps": _turn(project, "maps", count),
             }
-            if name in WITH_PEERS and count <= PEERS_UP_TO:
-                for peer in PEERS:
-                    try:
-                        reference.call("result", peer, count)
-                    except RuntimeError as error:  # a peer that cannot run this model is left out, and the page says so
-                        notes.add(f"{peer}: {str(error).splitlines()[0][:120]}")
-                    else:
-                        contestants[peer] = _turn(reference, peer, count)
+            if kept:
+                kept.call("result", "transformers", count)
+                contestants["kept"] = _turn(kept, "transformers", count)
+            for peer in PEERS if name in WITH_PEERS and count <= PEERS_UP_TO else ():
+                try:
+                    reference.call("result", peer, count)
+                except RuntimeError as error:  # a peer that cannot run this model is left out, and the page says so
+                    notes.add(f"{peer}: {str(error).splitlines()[0][:120]}")
+                else:
+                    contestants[peer] = _turn(reference, peer, count)
             found = side_by_side(contestants, rounds, warm=1 if count <= WARM_UP_TO else 0)
             rows[str(count)] = {"seconds": found, "limits": project.call("limits", count), "off": off}
     return {"rows": rows, "notes": "; ".join(sorted(notes))}

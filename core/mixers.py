@@ -69,6 +69,11 @@ def split_heads(x: Tensor, head_dim: int) -> Tensor:
     return heads.transpose(1, 2)
 
 
+def repeat_heads(x: Tensor, times: int) -> Tensor:
+    """(b, h, …) -> (b, h · times, …): each head so many times in a row, for the heads that share it."""
+    return x if times == 1 else x.repeat_interleave(times, dim=1)
+
+
 def attention_mask(tokens: int, window: int | None) -> Tensor:
     """(t, s), True where t sees s: itself, what came before, and with a window the last `window` of those."""
     seen = torch.ones(tokens, tokens, dtype=torch.bool).tril()
@@ -80,7 +85,7 @@ def attention_pattern(q: Tensor, k: Tensor, scale: float, window: int | None = N
 
     q: (b, h, t, channel). k: (b, kv head, s, channel); query head i reads kv head i // (h / kv heads).
     """
-    k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)
+    k = repeat_heads(k, q.shape[1] // k.shape[1])
     tokens = q.shape[2]
     pattern = q.new_empty(*q.shape[:2], tokens, tokens)
     unseen = ~attention_mask(tokens, window)
@@ -96,7 +101,7 @@ def attention_pattern(q: Tensor, k: Tensor, scale: float, window: int | None = N
 
 def read_by_pattern(pattern: Tensor, v: Tensor) -> Tensor:
     """pattern @ v, without the products in the future: (b, h, t, channel)."""
-    v = v.repeat_interleave(pattern.shape[1] // v.shape[1], dim=1)
+    v = repeat_heads(v, pattern.shape[1] // v.shape[1])
     ends = [min(begin + QUERIES, v.shape[2]) for begin in range(0, v.shape[2], QUERIES)]
     blocks = zip(pattern.split(QUERIES, dim=2), ends, strict=True)
     return torch.cat([rows[..., :end] @ v[:, :, :end] for rows, end in blocks], dim=2)
@@ -166,7 +171,9 @@ def _chunks(x: Tensor) -> Tensor:
     """
     count = 1 if x.shape[2] <= 2 * CHUNK else -(-x.shape[2] // CHUNK)
     size = -(-x.shape[2] // count)
-    x = F.pad(x.transpose(1, 2), (0, 0) * (x.ndim - 2) + (0, count * size - x.shape[2]))
+    x, missing = x.transpose(1, 2), count * size - x.shape[2]
+    if missing:
+        x = F.pad(x, (0, 0) * (x.ndim - 2) + (0, missing))
     chunked: Tensor = x.unflatten(1, (count, size))
     return chunked.movedim(3, 1)
 
@@ -180,7 +187,7 @@ def _chunks(x: Tensor) -> Tensor:
 def mamba2_loop(x: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor) -> Tensor:
     """The definition, one token after the other. Shapes as in `mamba2`."""
     per_group = x.shape[1] // B.shape[1]
-    B, C = B.repeat_interleave(per_group, 1), C.repeat_interleave(per_group, 1)
+    B, C = repeat_heads(B, per_group), repeat_heads(C, per_group)
     state = x.new_zeros(*x.shape[:2], B.shape[-1], x.shape[-1])
     ys = []
     for t in range(x.shape[2]):

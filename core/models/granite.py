@@ -197,11 +197,11 @@ class Granite(Model):
             tap("mamba2.decay", torch.exp(dt * A[:, None]))
         if tap.wants("mamba2.map"):
             tap("mamba2.map", mamba2_map(dt, A, B, C, tap.heads("mamba2.map", self.mamba_heads)))
-        y = tap("mamba2.y", mamba2(x, dt, A, B, C) + w["mamba.D"][:, None, None] * x)
+        y = tap("mamba2.y", torch.addcmul(mamba2(x, dt, A, B, C), w["mamba.D"][:, None, None], x))
 
         gated = y.transpose(1, 2).flatten(2) * tap("mamba2.gate", F.silu(z))
-        normed = rms_norm(gated.unflatten(-1, (self.groups, -1)), torch.ones(()), self.eps).flatten(2)
-        heads = (normed * w["mamba.norm.weight"]).unflatten(-1, (self.mamba_heads, -1))
+        gated, weight = (each.unflatten(-1, (self.groups, -1)) for each in (gated, w["mamba.norm.weight"]))
+        heads = rms_norm(gated, weight, self.eps).flatten(2).unflatten(-1, (self.mamba_heads, -1))
         return project(tap("mixer.heads", heads).flatten(2), w, "mamba.out_proj")
 
     def unembed(self, x: Tensor, tap: Tap = PLAIN) -> Tensor:
