@@ -5,7 +5,7 @@ import pathlib
 import streamlit as st
 
 from core.catalogue import TITLES
-from core.memory import keep_freed
+from core.memory import keep_freed, settle
 from core.specs import GRAMMAR
 from core.tokens import visible
 from pages.frame import cache, scene, state, walk
@@ -123,6 +123,7 @@ def main() -> None:
         follow(seen)
         switches(seen.view.off)
     scene.show(page, seen)
+    settle()
 
 
 if __name__ == "__main__":

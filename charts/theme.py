@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import altair as alt
+from altair.utils.schemapi import disable_debug_mode
 
+disable_debug_mode()  # a chart is held to Vega-Lite's schema as a whole, once, and not each of its parts as it is made
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 
 # core.specs names the kinds; a chart knows them as words only.

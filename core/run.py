@@ -66,9 +66,16 @@ class Run:
         """(token, vocabulary), float32, computed when first asked for: a long text has hundreds of megabytes of it."""
         return self.model.unembed(self.stream[None])[0].float()
 
-    @torch.no_grad()
     def logits_at(self, position: int = -1) -> Tensor:
-        """(vocabulary,), float32: the logits at one position only."""
+        """(vocabulary,), float32: the logits at one position only. Those of the last one are kept."""
+        return self._last_logits if position in (-1, len(self.ids) - 1) else self._logits_at(position)
+
+    @cached_property
+    def _last_logits(self) -> Tensor:
+        return self._logits_at(-1)
+
+    @torch.no_grad()
+    def _logits_at(self, position: int) -> Tensor:
         return self.model.unembed(self.stream[None, position, None])[0, 0].float()
 
     @torch.no_grad()

@@ -44,7 +44,7 @@ def draw(scene: Scene) -> None:
         "what the mixer adds": seen.mixer[:, focus].tolist(),
         "what the FFN adds": seen.ffn[:, focus].tolist(),
     }
-    st.altair_chart(lengths(lines, ytitle="length", marked=layer, dark=scene.dark), width="stretch")
+    parts.chart(lengths(lines, ytitle="length", marked=layer, dark=scene.dark))
     if len(scene.tokens) <= MAP_UP_TO:
         st.caption("The length of every token’s vector after each layer")
         picture = by_token(
@@ -55,7 +55,7 @@ def draw(scene: Scene) -> None:
             colour=probability_colour(scene.dark),
             dark=scene.dark,
         )
-        st.altair_chart(picture, width="stretch")
+        parts.chart(picture)
     parts.explain(
         "The stream grows where something is added along it. One token, mostly the first, often becomes far longer "
         "than the rest: heads with nothing to read park their weight there.",

@@ -35,7 +35,7 @@ def draw(scene: Scene) -> None:
         aim = scene.target(each)
         st.markdown(says(each, aim, cache.of_run(each, attribution, aim, scene.place(each))))
     shown = against(scene, seen)
-    st.altair_chart(
+    parts.chart(
         terms(run.model.mixers, shown.mixer.tolist(), shown.ffn.tolist(), layer=scene.layer, dark=scene.dark),
         width="stretch",
     )
@@ -43,7 +43,7 @@ def draw(scene: Scene) -> None:
     heads = {layer: each.tolist() for layer, each in enumerate(shown.heads)}
     colours = signed_colours(scene.dark)
     picture = by_head(heads, title="logits added", layer=scene.layer, colours=colours, dark=scene.dark)
-    st.altair_chart(picture, width="stretch")
+    parts.chart(picture)
     parts.explain(
         "Where the large bars are. A head with a large term often reads from the very word that it writes: look at its "
         "map.",

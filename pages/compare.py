@@ -46,7 +46,7 @@ def draw(scene: Scene) -> None:
     if alike:
         st.markdown(says(a, b, nats))
         picture = by_position(nats, scene.labels, title="KL in nats", focus=scene.focus, dark=scene.dark)
-        st.altair_chart(picture, width="stretch")
+        parts.chart(picture)
     else:
         st.markdown(
             f"**{escape(title(a.model))}** and **{escape(title(b.model))}** cut text into different tokens: their "
@@ -81,7 +81,7 @@ def words(scene: Scene, a: Run, b: Run) -> list[dict[str, object]]:
         with column, st.container(border=True):
             st.markdown(f"**{escape(title(run.model))}** after {quoted(labels(run)[place])}")
             bars = [(run.model.tokenizer.visible(each.id), each.p) for each in likeliest]
-            st.altair_chart(top_bars(bars, colour=colour, dark=scene.dark), width="stretch")
+            parts.chart(top_bars(bars, colour=colour, dark=scene.dark))
         rows += [
             {"model": title(run.model), "after": labels(run)[place], "token": each.text, "probability": each.p}
             for each in likeliest

@@ -55,7 +55,7 @@ def draw(scene: Scene) -> None:
     for each in scene.runs:
         st.markdown(says(each, scene.place(each)))
     found = cache.of_model(run.model, embedding.nearest, run.ids[focus], NEIGHBOURS)
-    st.altair_chart(picture(scene), width="stretch")
+    parts.chart(picture(scene))
     names = [f"{quoted(run.model.tokenizer.visible(each.id))} ({each.cosine:.2f})" for each in found]
     st.markdown(f"The rows that point most nearly the same way, with their cosine: {listed(names)}.")
     parts.explain(

@@ -39,13 +39,13 @@ def draw(scene: Scene) -> None:
         word = run.model.tokenizer.visible(target)
         st.caption(f"{escape(title(run.model))}: the neurons of all layers that write most along {escape(word)}")
         bars = [(f"{each.layer}.{each.neuron}", each.contribution) for each in found]
-        st.altair_chart(neuron_bars(bars, title="logits added", dark=scene.dark), width="stretch")
+        parts.chart(neuron_bars(bars, title="logits added", dark=scene.dark))
     with right:
         a = activations(run, scene.layer, scene.focus)
         most = a.abs().topk(min(SHOWN, len(a))).indices.tolist()
         st.caption(f"Layer {scene.layer}: the strongest activations at {escape(scene.labels[scene.focus])}")
         strong = [(f"{scene.layer}.{i}", float(a[i])) for i in most]
-        st.altair_chart(neuron_bars(strong, title="activation, gate included", dark=scene.dark), width="stretch")
+        parts.chart(neuron_bars(strong, title="activation, gate included", dark=scene.dark))
     one(scene, target, [name for name, _ in (*bars, *strong)])
     gate(scene)
     parts.explain(
@@ -85,7 +85,7 @@ def gate(scene: Scene) -> None:
         f"{percent(sum(means.values()) / len(means))}."
     )
     picture = by_head(found, title="how open", layer=scene.layer, colours=share_colours(scene.dark), dark=scene.dark)
-    st.altair_chart(picture, width="stretch", key="gates")
+    parts.chart(picture, key="gates")
 
 
 def one(scene: Scene, target: int, choices: list[str]) -> None:

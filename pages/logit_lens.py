@@ -58,13 +58,11 @@ def draw(scene: Scene) -> None:
     st.caption(
         f"The target’s probability after each layer, at the token in focus ({escape(scene.labels[scene.focus])})"
     )
-    st.altair_chart(
-        by_layer(lines, ytitle="probability of the target", marked=scene.layer, dark=scene.dark), width="stretch"
-    )
+    parts.chart(by_layer(lines, ytitle="probability of the target", marked=scene.layer, dark=scene.dark))
     words(scene)
     st.caption(f"{escape(title(scene.model))}: the likeliest next token after each layer, at each position")
     with st.container(key="wide"):
-        st.altair_chart(picture(scene, grid), width="content", key="grid")
+        parts.chart(picture(scene, grid), width="content", key="grid")
     if len(positions) < len(scene.tokens):
         st.caption(
             f"Positions {positions[0]} to {positions[-1]} of {len(scene.tokens):,}: move the focus to see others."
@@ -93,7 +91,7 @@ def words(scene: Scene) -> None:
     lines = {
         f"{place} {word(id)}": (float(seen.start[place]), seen.p[place].tolist()) for place, id in enumerate(seen.words)
     }
-    st.altair_chart(by_half(lines, marked=scene.layer, dark=scene.dark), width="stretch", key="halves")
+    parts.chart(by_half(lines, marked=scene.layer, dark=scene.dark), key="halves")
 
 
 def brought(run: Run, seen: Halves) -> str:

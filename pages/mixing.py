@@ -128,7 +128,7 @@ def large(scene: Scene, whole: Tensor) -> None:
     picture = heatmap(whole.tolist(), labels, mixer=scene.mixer, dark=scene.dark, focus=focus, edge=edge)
     name = "the mean over heads" if scene.head == cache.MEAN else f"head {scene.head}"
     st.caption(f"Layer {scene.layer}, {name}: each row is a token that reads; point at a cell for its value")
-    st.altair_chart(picture, width="stretch", key="map")
+    parts.chart(picture, key="map")
 
 
 def look(scene: Scene) -> None:
@@ -164,7 +164,7 @@ def sinks(scene: Scene) -> None:
     )
     colours = share_colours(scene.dark)
     picture = by_head(found, title="put on position 0", layer=scene.layer, colours=colours, dark=scene.dark)
-    st.altair_chart(picture, width="stretch", key="sinks")
+    parts.chart(picture, key="sinks")
 
 
 def forgetting(scene: Scene) -> None:
@@ -200,7 +200,7 @@ def forgetting(scene: Scene) -> None:
             dark=scene.dark,
             domain=(0.0, top),
         )
-        st.altair_chart(picture, width="stretch", key=f"state {name}")
+        parts.chart(picture, key=f"state {name}")
 
 
 def memory(scene: Scene) -> None:
@@ -210,7 +210,7 @@ def memory(scene: Scene) -> None:
     for run in scene.runs:
         lengths = [2**i for i in range(20) if 2**i <= run.model.context]
         lines[title(run.model)] = [(tokens, float(sum(kept_bytes(run.model, tokens)))) for tokens in lengths]
-    st.altair_chart(kept(lines, here=len(scene.tokens), dark=scene.dark), width="stretch", key="kept")
+    parts.chart(kept(lines, here=len(scene.tokens), dark=scene.dark), key="kept")
 
 
 def keeps(run: Run) -> str:

@@ -41,7 +41,7 @@ def draw(scene: Scene) -> None:
         "divided": seen.scaled.tolist(),
         "times the weight": seen.after.tolist(),
     }
-    st.altair_chart(vector_rows(vectors, colour=probability_colour(scene.dark), dark=scene.dark), width="stretch")
+    parts.chart(vector_rows(vectors, colour=probability_colour(scene.dark), dark=scene.dark))
     st.caption(f"{escape(title(scene.model))}, {seen.kind}: {FORMULA[seen.kind]}")
     parts.explain(
         "The first two rows are one picture: dividing changes the length, not the direction (LayerNorm also takes the "

@@ -56,7 +56,7 @@ def answer(scene: Scene, run: Run, colour: str) -> None:
     """One model's ten likeliest next tokens, and where it comes from."""
     st.markdown(f"**{escape(title(run.model))}**")
     words = [(run.model.tokenizer.visible(each.id), each.p) for each in run.top(TOP)]
-    st.altair_chart(top_bars(words, colour=colour, dark=scene.dark), width="stretch")
+    parts.chart(top_bars(words, colour=colour, dark=scene.dark))
     model = run.model
     size = f"{model.layers} layers, width {model.width:,}, {count(len(run.ids), 'token')}"
     source = ", ".join(filter(None, (model.card.source, model.card.licence)))

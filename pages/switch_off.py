@@ -49,7 +49,7 @@ def draw(scene: Scene) -> None:
     for column, result in zip(parts.columns(len(results)), results, strict=True):
         with column, st.container(border=True):
             st.markdown(f"**{escape(title(result[0].model))}**")
-            st.altair_chart(picture(scene, *result), width="stretch")
+            parts.chart(picture(scene, *result))
     swept(scene)
     every_head(scene)
     parts.explain(
@@ -84,7 +84,7 @@ def swept(scene: Scene) -> None:
     )
     plain = float(run.probabilities()[target])
     picture = charts.sweep(model.mixers, own.tolist(), words, plain, dark=scene.dark)
-    st.altair_chart(picture, width="stretch", key="sweep")
+    parts.chart(picture, key="sweep")
 
 
 def every_head(scene: Scene) -> None:
@@ -120,7 +120,7 @@ def every_head(scene: Scene) -> None:
         colours=share_colours(scene.dark),
         dark=scene.dark,
     )
-    st.altair_chart(picture, width="stretch", key="every head")
+    parts.chart(picture, key="every head")
 
 
 def board(scene: Scene) -> None:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cached_property
 
 import streamlit as st
 from streamlit.navigation.page import Page as StreamlitPage
@@ -46,7 +47,7 @@ class Scene:
     def tokens(self) -> tuple[Token, ...]:
         return self.run.tokens
 
-    @property
+    @cached_property
     def labels(self) -> list[str]:
         """Each token with its position, as axes name it: "4 ␣Alice"."""
         return labels(self.run)
