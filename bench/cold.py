@@ -4,7 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from bench.timing import side_by_side
+from bench.timing import seconds, side_by_side
 
 BARE = "import torch, streamlit, altair"
 FIRST = """
@@ -19,11 +19,9 @@ top_bars(words, colour="#336699", dark=False).to_json()
 """
 
 
-def _process(*arguments: str) -> Callable[[], None]:
-    def run() -> None:
-        subprocess.run([sys.executable, "-c", *arguments], check=True, stderr=subprocess.DEVNULL)
-
-    return run
+def _process(*arguments: str) -> Callable[[], float]:
+    command = [sys.executable, "-c", *arguments]
+    return lambda: seconds(lambda: subprocess.run(command, check=True, stderr=subprocess.DEVNULL))
 
 
 def measure(specimen: str, large: str, rounds: int) -> dict[str, float]:

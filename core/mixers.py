@@ -88,12 +88,12 @@ def attention_pattern(q: Tensor, k: Tensor, scale: float, window: int | None = N
     k = repeat_heads(k, q.shape[1] // k.shape[1])
     tokens = q.shape[2]
     pattern = q.new_empty(*q.shape[:2], tokens, tokens)
-    unseen = ~attention_mask(tokens, window)
     for begin in range(0, tokens, QUERIES):  # half of the scores are in the future, and are not built
         end = min(begin + QUERIES, tokens)
         scores = (q[:, :, begin:end] @ k[:, :, :end].transpose(-1, -2)).mul_(scale)
         first = begin if window is None else 0  # without a window all that stands before these tokens is seen
-        scores[..., first:].masked_fill_(unseen[begin:end, first:end], float("-inf"))
+        unseen = ~attention_mask(end - first, window)[begin - first :]
+        scores[..., first:] += torch.zeros(unseen.shape, dtype=q.dtype).masked_fill_(unseen, float("-inf"))
         pattern[:, :, begin:end, :end] = scores.softmax(-1)
         pattern[:, :, begin:end, end:] = 0
     return pattern

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from bench import limits, timing
+from bench import cold, limits, timing
 from bench.contestants import Ours, Side, Theirs
 from bench.forward import disagreement
 from bench.models import ENTRIES, SIZES, text_of
@@ -71,6 +71,14 @@ def test_an_object_in_another_process_answers_and_says_what_failed() -> None:
         with pytest.raises(RuntimeError, match=r"AttributeError: .*no attribute 'nothing'"):
             other.call("nothing")
         assert other.call("__len__") == 1
+
+
+def test_cold_starts_are_times_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cold, "BARE", "pass")
+    monkeypatch.setattr(cold, "FIRST", "import sys, time; time.sleep(float(sys.argv[1]))")
+    found = cold.measure("0.2", "0.5", rounds=1)
+    assert found["bare"] < found["specimen"] < found["smollm2"]
+    assert found["smollm2"] >= 0.5
 
 
 def test_the_operations_are_those_of_the_matrices_attention_and_one_head() -> None:
