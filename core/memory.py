@@ -10,7 +10,6 @@ that stay for good, and the app's framework calls the collector after each of it
 
 import ctypes
 import gc
-import os
 import sys
 from functools import cache
 
@@ -23,12 +22,10 @@ STEP = 128 << 20  # bytes that it asks the system for at a time; untouched, they
 
 @cache
 def keep_freed() -> bool:
-    """Makes the process reuse up to `KEPT` bytes of what it has freed: for programs, once, before their first tensor.
+    """Makes the process reuse up to `KEPT` bytes of what it has freed: for programs, once, at their start.
 
-    What it does ask the system for, torch asks for in pages of 2 MB, where the system has such. Returns whether the C
-    library heard: glibc does; others go on as they were.
+    Returns whether the C library heard: glibc does; others go on as they were.
     """
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
