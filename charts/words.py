@@ -101,7 +101,7 @@ def by_half(lines: Mapping[str, tuple[float, Sequence[Sequence[float]]]], *, mar
             "after:N",
             title="read after",
             scale=alt.Scale(domain=halves, range=["diamond", "circle", "square"]),
-            legend=alt.Legend(orient="top", columns=1),
+            legend=alt.Legend(orient="top", columns=1, symbolFillColor=palette(dark).text),  # else black on black
         ),
         tooltip=[
             alt.Tooltip("word:N", title="word"),
