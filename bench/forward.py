@@ -1,6 +1,5 @@
 """One model's rows of the table: its forward pass on every side, one number of tokens after the other."""
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -26,27 +25,23 @@ def measure(name: str, tokens: list[int], rounds: int, threads: int) -> dict[str
                 reference.call("result", "transformers", count), project.call("result", "project", count)
             )
             contestants = {
-                "transformers": _turn(reference, "transformers", count),
-                "project": _turn(project, "project", count),
-                "project, maps": _turn(project, "maps", count),
+                "transformers": reference.turn("transformers", count),
+                "project": project.turn("project", count),
+                "project, maps": project.turn("maps", count),
             }
             if kept:
                 kept.call("result", "transformers", count)
-                contestants["kept"] = _turn(kept, "transformers", count)
+                contestants["kept"] = kept.turn("transformers", count)
             for peer in PEERS if name in WITH_PEERS and count <= PEERS_UP_TO else ():
                 try:
                     reference.call("result", peer, count)
                 except RuntimeError as error:  # a peer that cannot run this model is left out, and the page says so
                     notes.add(f"{peer}: {str(error).splitlines()[0][:120]}")
                 else:
-                    contestants[peer] = _turn(reference, peer, count)
+                    contestants[peer] = reference.turn(peer, count)
             found = side_by_side(contestants, rounds, warm=1 if count <= WARM_UP_TO else 0)
             rows[str(count)] = {"seconds": found, "limits": project.call("limits", count), "off": off}
     return {"rows": rows, "notes": "; ".join(sorted(notes))}
-
-
-def _turn(side: Process, name: str, tokens: int) -> Callable[[], float]:
-    return lambda: float(side.call("seconds", name, tokens))
 
 
 def disagreement(theirs: np.ndarray, mine: np.ndarray) -> float:

@@ -14,10 +14,7 @@ def measure(tokens: list[int], rounds: int, threads: int) -> dict[str, Any]:
     with Process(theirs, "smollm2", threads) as reference, Process(ours, "smollm2", threads) as project:
         for count in tokens:
             separate, together = reference.call("result", "separate", count), project.call("result", "sweep", count)
-            contestants = {
-                "separate": lambda count=count: reference.call("seconds", "separate", count),
-                "sweep": lambda count=count: project.call("seconds", "sweep", count),
-            }
+            contestants = {"separate": reference.turn("separate", count), "sweep": project.turn("sweep", count)}
             off = float(np.abs(softmax(separate) - softmax(together)).max())
             rows[str(count)] = {"seconds": side_by_side(contestants, rounds, warm=0), "off": off}
     return rows

@@ -34,6 +34,10 @@ class Process:
             raise RuntimeError(found)
         return found
 
+    def turn(self, name: str, tokens: int) -> Callable[[], float]:
+        """For `side_by_side`: a contestant of the `Side` that lives there."""
+        return lambda: float(self.call("seconds", name, tokens))
+
     def __enter__(self) -> Self:
         return self
 
