@@ -21,6 +21,7 @@ from tools.browser import find
 ROOT = Path(__file__).parents[2]
 MAIN = '[data-testid="stMain"]'
 LAST = '[data-testid="stPageLink"], [data-testid="stAlert"]'  # what a page ends with, or stops at
+UNDRAWN = '[data-testid="stVegaLiteChart"]:not(:has(svg.marks, canvas.marks))'  # Vega draws when the script has ended
 PATIENCE = 60_000  # milliseconds: a loaded machine may be slow, and a picture that never comes still fails
 QUIET = (
     "--no-sandbox",
@@ -114,10 +115,11 @@ class Visitor:
         return self.settled()
 
     def settled(self) -> "Visitor":
-        """Waits until the page has been drawn and the script rests."""
+        """Waits until the script rests and the page has been drawn, each chart with it."""
         self.page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
         self.page.wait_for_selector(f"{MAIN} :is({LAST})")
-        expect(self.page.locator('[data-testid="stMain"] [data-stale="true"]')).to_have_count(0, timeout=PATIENCE)
+        for unfinished in ('[data-stale="true"]', '[data-testid="stSkeleton"]', UNDRAWN):
+            expect(self.page.locator(f"{MAIN} {unfinished}")).to_have_count(0, timeout=PATIENCE)
         return self
 
     def says(self, text: str) -> None:

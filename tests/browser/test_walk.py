@@ -65,10 +65,9 @@ def test_a_link_gives_the_same_view_to_somebody_else(visitor: Visitor, second_vi
     visitor.open("logit_lens", text="The capital of France is", target=" Paris", off="mixer:3", layer="9", focus="3")
     visitor.says("mixer:3 is switched off in SmolLM2 135M.")
     second_visitor.page.goto(visitor.settled().page.url)
-    for each in (visitor, second_visitor):
-        each.settled().says("Next step: ")
-    shown = [each.page.locator(MAIN).inner_text() for each in (visitor, second_visitor)]
-    assert shown[0] == shown[1]
+    shown = visitor.page.locator(MAIN).inner_text()
+    assert "Next step: " in shown
+    expect(second_visitor.settled().page.locator(MAIN)).to_have_text(shown, use_inner_text=True, timeout=PATIENCE)
 
 
 def test_back_and_forward_restore_the_view(visitor: Visitor) -> None:
