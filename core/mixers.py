@@ -5,6 +5,7 @@ channel. Each mixer comes as the form that the models run, as its exact token-by
 ones, as the loop over tokens that their papers define: the page's explanation and the tests' reference.
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 import torch
@@ -13,7 +14,10 @@ from torch import Tensor
 
 from core.taps import Tap
 
-QUERIES = 256  # tokens a block of attention
+QUERIES = 64  # tokens a block of attention
+FUSED_FROM = (
+    768  # tokens: below, the library's fused kernel takes smaller blocks, and a fifth to a half longer than ours
+)
 CHUNK = 64  # tokens a chunk in the two recurrent mixers: the per-token loop is 9 times slower at 1,410 tokens
 
 
@@ -44,20 +48,25 @@ def rope_frequencies(dim: int, theta: float, factor: float = 1.0) -> Tensor:
 
 @lru_cache(maxsize=16)
 def rope_table(tokens: int, dim: int, theta: float, factor: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of every position's angle in every band, each (token, dim / 2)."""
+    """Cosine and sine of every position's angle for each channel that turns: (token, dim) each.
+
+    Channels i and i + dim/2 turn together, as the two coordinates of one point; the first takes its sine negative.
+    """
     angle = torch.arange(tokens, dtype=torch.float32)[:, None] * rope_frequencies(dim, theta, factor)
-    return angle.cos().to(dtype), angle.sin().to(dtype)
+    cos, sin = angle.cos(), angle.sin()
+    return torch.cat((cos, cos), dim=-1).to(dtype), torch.cat((-sin, sin), dim=-1).to(dtype)
 
 
 def rope(x: Tensor, table: tuple[Tensor, Tensor]) -> Tensor:
     """Turns channel i and channel i + dim/2 of x (b, h, t, channel) by their position's angle (Su et al. 2021).
 
-    Where the table has fewer than channel/2 bands, the channels past them carry no position and pass.
+    Channels past the table's carry no position and pass.
     """
     cos, sin = table
-    bands = cos.shape[-1]
-    first, second, rest = x[..., :bands], x[..., bands : 2 * bands], x[..., 2 * bands :]
-    return torch.cat((first * cos - second * sin, second * cos + first * sin, rest), dim=-1)
+    turning, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
+    partners = turning.roll(cos.shape[-1] // 2, dims=-1)
+    turned = torch.addcmul(turning * cos, partners, sin)
+    return torch.cat((turned, rest), dim=-1) if rest.shape[-1] else turned
 
 
 # --- attention -----------------------------------------------------------------------------------------------------
@@ -80,64 +89,70 @@ def attention_mask(tokens: int, window: int | None) -> Tensor:
     return seen if window is None else seen.triu(1 - window)
 
 
+@lru_cache(maxsize=32)
+def _unseen(behind: int, rows: int, window: int | None, dtype: torch.dtype) -> Tensor:
+    """What `rows` tokens' scores with the `behind` tokens before them and with each other get added: 0, or −∞."""
+    unseen = ~attention_mask(behind + rows, window)[behind:]
+    return torch.zeros(unseen.shape, dtype=dtype).masked_fill_(unseen, float("-inf"))
+
+
+def _blocks(q: Tensor, k: Tensor, scale: float, window: int | None) -> Iterator[tuple[slice, slice, Tensor]]:
+    """The pattern in blocks: the tokens t that read, the tokens s that are read, and (b, kv head, h of it, t, s).
+
+    What no token of a block sees is not built: the future, and what its window does not reach.
+    """
+    q, keys = q.unflatten(1, (k.shape[1], -1)) * scale, k.transpose(-1, -2)
+    for begin in range(0, q.shape[3], QUERIES):
+        rows = q[:, :, :, begin : begin + QUERIES]
+        end = begin + rows.shape[3]
+        first = 0 if window is None else max(0, begin + 1 - window)
+        scores = (rows.flatten(2, 3) @ keys[..., first:end]).unflatten(2, rows.shape[2:4])
+        partly = begin if window is None else first  # what stands before it is seen by all tokens of the block
+        scores[..., partly - first :] += _unseen(begin - partly, end - begin, window, q.dtype)
+        yield slice(begin, end), slice(first, end), scores.softmax(-1)
+
+
+def empty_pattern(q: Tensor, k: Tensor) -> Tensor:
+    """Zeros for the pattern of q (b, h, t, channel) and k (b, kv head, s, channel): (b, kv head, h of it, t, s)."""
+    return q.new_zeros(q.shape[0], k.shape[1], q.shape[1] // k.shape[1], q.shape[2], k.shape[2])
+
+
 def attention_pattern(q: Tensor, k: Tensor, scale: float, window: int | None = None) -> Tensor:
     """Softmax of the scaled, masked scores: (b, h, t, s), each row summing to 1 (Vaswani et al. 2017).
 
     q: (b, h, t, channel). k: (b, kv head, s, channel); query head i reads kv head i // (h / kv heads).
     """
-    k = repeat_heads(k, q.shape[1] // k.shape[1])
-    tokens = q.shape[2]
-    pattern = q.new_empty(*q.shape[:2], tokens, tokens)
-    for begin in range(0, tokens, QUERIES):  # half of the scores are in the future, and are not built
-        end = min(begin + QUERIES, tokens)
-        scores = (q[:, :, begin:end] @ k[:, :, :end].transpose(-1, -2)).mul_(scale)
-        first = begin if window is None else 0  # without a window all that stands before these tokens is seen
-        unseen = ~attention_mask(end - first, window)[begin - first :]
-        scores[..., first:] += torch.zeros(unseen.shape, dtype=q.dtype).masked_fill_(unseen, float("-inf"))
-        pattern[:, :, begin:end, :end] = scores.softmax(-1)
-        pattern[:, :, begin:end, end:] = 0
-    return pattern
-
-
-def read_by_pattern(pattern: Tensor, v: Tensor) -> Tensor:
-    """pattern @ v, without the products in the future: (b, h, t, channel)."""
-    v = repeat_heads(v, pattern.shape[1] // v.shape[1])
-    ends = [min(begin + QUERIES, v.shape[2]) for begin in range(0, v.shape[2], QUERIES)]
-    blocks = zip(pattern.split(QUERIES, dim=2), ends, strict=True)
-    return torch.cat([rows[..., :end] @ v[:, :, :end] for rows, end in blocks], dim=2)
+    pattern = empty_pattern(q, k)
+    for rows, seen, block in _blocks(q, k, scale, window):
+        pattern[..., rows, seen] = block
+    return pattern.flatten(1, 2)
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, scale: float, tap: Tap, window: int | None = None) -> Tensor:
     """What each head reads: (b, t, h, channel), just before the output projection.
 
-    By the pattern where somebody asked for all of it, else fused; single heads' patterns are built beside that.
+    A long text's by the library's fused kernel, unless somebody asked for the whole pattern or a window is in the way.
     """
     q, k, v = tap("attention.query", q), tap("attention.key", k), tap("attention.value", v)
     tokens, heads = q.shape[2], tap.heads("attention.pattern", q.shape[1])
-    if heads:
+    whole = len(heads) == q.shape[1]
+    if heads and not whole:
         shared = q.shape[1] // k.shape[1]
-        keys = k if len(heads) == q.shape[1] else k[:, [head // shared for head in heads]]
-        pattern = attention_pattern(q if keys is k else q[:, heads], keys, scale, window)
-        tap("attention.pattern", pattern)
-    if len(heads) == q.shape[1]:
-        z = read_by_pattern(pattern, v)
-    elif window is not None and window < tokens:
-        z = _within_window(q, k, v, scale, window)
-    else:
-        z = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=True)
-    return z.transpose(1, 2)
-
-
-def _within_window(q: Tensor, k: Tensor, v: Tensor, scale: float, window: int) -> Tensor:
-    """Fused attention in blocks of QUERIES tokens, each with only the keys that its window reaches."""
-    mask, zs = attention_mask(QUERIES + window, window), []
-    for begin in range(0, q.shape[2], QUERIES):
-        rows = q[:, :, begin : begin + QUERIES]
-        first, end = max(0, begin - window), begin + rows.shape[2]
-        seen = mask[begin - first : end - first, : end - first]
-        near_k, near_v = k[:, :, first:end], v[:, :, first:end]
-        zs.append(F.scaled_dot_product_attention(rows, near_k, near_v, attn_mask=seen, scale=scale, enable_gqa=True))
-    return torch.cat(zs, dim=2)
+        tap(
+            "attention.pattern", attention_pattern(q[:, heads], k[:, [head // shared for head in heads]], scale, window)
+        )
+    if tokens >= FUSED_FROM and not whole and (window is None or window >= tokens):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=True).transpose(1, 2)
+    pattern = empty_pattern(q, k) if whole else None
+    zs = []
+    for rows, seen, block in _blocks(q, k, scale, window):
+        if pattern is not None:
+            pattern[..., rows, seen] = block
+        z = block.flatten(2, 3) @ v[:, :, seen]
+        zs.append(z.unflatten(2, block.shape[2:4]).movedim(3, 1))  # (b, t, kv head, h of it, channel)
+    if pattern is not None:
+        tap("attention.pattern", pattern.flatten(1, 2))
+    return torch.cat(zs, dim=1).flatten(2, 3)
 
 
 # --- what the two recurrent mixers share ---------------------------------------------------------------------------

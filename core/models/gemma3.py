@@ -150,7 +150,7 @@ class Gemma3(Model):
 
         h = tap("ffn.input", rms_norm(x, 1 + w["pre_feedforward_layernorm.weight"], self.eps))
         gate, up = project(h, w, "mlp.gate_proj", "mlp.up_proj")
-        a = tap("ffn.neurons", F.gelu(gate, approximate="tanh") * up)
+        a = tap("ffn.neurons", F.gelu(gate, approximate="tanh").mul_(up))
         write = rms_norm(project(a, w, "mlp.down_proj"), 1 + w["post_feedforward_layernorm.weight"], self.eps)
         return tap("residual.after", x + tap("ffn.write", write))
 

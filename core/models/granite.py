@@ -172,7 +172,7 @@ class Granite(Model):
 
         h = tap("ffn.input", rms_norm(x, w["post_attention_layernorm.weight"], self.eps))
         gate, up = project(h, w, "shared_mlp.input_linear").chunk(2, dim=-1)
-        a = tap("ffn.neurons", F.silu(gate) * up)
+        a = tap("ffn.neurons", F.silu(gate).mul_(up))
         write = project(a, w, "shared_mlp.output_linear") * self.residual_multiplier
         return tap("residual.after", x + tap("ffn.write", write))
 

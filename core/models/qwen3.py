@@ -126,7 +126,7 @@ class Qwen3(Model):
 
         h = tap("ffn.input", rms_norm(x, w["post_attention_layernorm.weight"], self.eps))
         gate, up = project(h, w, "mlp.gate_proj", "mlp.up_proj")
-        a = tap("ffn.neurons", F.silu(gate) * up)
+        a = tap("ffn.neurons", F.silu(gate).mul_(up))
         return tap("residual.after", x + tap("ffn.write", project(a, w, "mlp.down_proj")))
 
     def unembed(self, x: Tensor, tap: Tap = PLAIN) -> Tensor:

@@ -186,7 +186,7 @@ class Qwen35(Model):
 
         h = tap("ffn.input", rms_norm(x, 1 + w["post_attention_layernorm.weight"], self.eps))
         gate, up = project(h, w, "mlp.gate_proj", "mlp.up_proj")
-        a = tap("ffn.neurons", F.silu(gate) * up)
+        a = tap("ffn.neurons", F.silu(gate).mul_(up))
         return tap("residual.after", x + tap("ffn.write", project(a, w, "mlp.down_proj")))
 
     def attention(self, w: LayerWeights, h: Tensor, tap: Tap) -> Tensor:

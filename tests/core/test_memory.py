@@ -1,9 +1,12 @@
 """Freed memory is used again: a process that drops a large tensor does not ask the system for the next one."""
 
 import json
+import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -60,3 +63,29 @@ def test_what_is_there_leaves_the_garbage_collectors_sight_once_and_after_import
 def test_a_c_library_without_it_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: object())
     assert memory.keep_freed.__wrapped__() is False
+
+
+@pytest.mark.parametrize(
+    ("limits", "allowed"),
+    [(["max\n"], None), (["1073741824\n"], 1 << 30), (["max\n", "4096"], 4096), ([], None), ([str(1 << 60)], None)],
+    ids=["no limit", "a container of 1 GB", "an older container", "no groups", "a limit beyond the machine"],
+)
+def test_a_containers_limit_counts(
+    limits: list[str], allowed: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [tmp_path / str(i) for i in range(2)]
+    for file, text in zip(files, limits, strict=False):
+        file.write_text(text, "ascii")
+    monkeypatch.setattr(memory, "LIMITS", tuple(map(str, files)))
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert memory.available() == (allowed or machine)
+
+
+@pytest.mark.parametrize(("allowed", "kept"), [(1 << 30, 1 << 27), (1 << 40, (1 << 31) - 1)])
+def test_an_eighth_of_the_memory_is_kept(allowed: int, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[int, int] = {}
+    library = SimpleNamespace(mallopt=lambda option, value: told.update({option: value}) or 1)
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: library)
+    monkeypatch.setattr(memory, "available", lambda: allowed)
+    assert memory.keep_freed.__wrapped__() is True
+    assert told[-1] == kept  # M_TRIM_THRESHOLD

@@ -204,8 +204,10 @@ def test_rope_angles_are_the_references_at_position_1409_exactly(theta: float, d
     )
     cos, sin = LlamaRotaryEmbedding(config)(torch.zeros(1), torch.tensor([[1409]]))
     ours = [part[1409] for part in rope_table(1410, dim, theta, factor, torch.float32)]
-    assert torch.equal(ours[0], cos[0, 0, : dim // 2])
-    assert torch.equal(ours[1], sin[0, 0, : dim // 2])
+    assert torch.equal(ours[0], cos[0, 0])
+    assert torch.equal(ours[1].abs(), sin[0, 0].abs())
+    assert torch.equal(ours[1][: dim // 2], -ours[1][dim // 2 :])
+    assert torch.equal(ours[1][dim // 2 :], sin[0, 0, dim // 2 :])
 
 
 def test_the_other_order_of_operations_would_show_at_position_1409() -> None:
@@ -243,21 +245,32 @@ def test_rope_leaves_the_channels_past_its_bands_alone() -> None:
 # --- attention --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("queries", [64, 8, 7], ids=lambda queries: f"blocks of {queries}")
 @pytest.mark.parametrize("window", [None, 1, 5, 19, 20, 21], ids=lambda window: f"window {window}")
 @pytest.mark.parametrize("kv_heads", [4, 2, 1], ids=lambda heads: f"{heads} kv heads")
-def test_attention_fused_is_attention_explicit(kv_heads: int, window: int | None) -> None:
+def test_attention_in_blocks_is_attention_fused_and_the_definition(
+    kv_heads: int, window: int | None, queries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.mixers.QUERIES", queries)
     g = torch.Generator().manual_seed(kv_heads)
     q = torch.randn(2, 4, 20, 8, generator=g)
     k, v = torch.randn(2, 2, kv_heads, 20, 8, generator=g)
-    fused = attention(q, k, v, 0.3, PLAIN, window)
+    blocks = attention(q, k, v, 0.3, PLAIN, window)
     recorder = Recorder([Request("attention.pattern")])
-    explicit = attention(q, k, v, 0.3, recorder, window)
-    same(fused, explicit)
+    assert torch.equal(attention(q, k, v, 0.3, recorder, window), blocks)
+    few = Recorder([Request("attention.pattern", None, 1), Request("attention.pattern", None, 3)])
+    assert torch.equal(attention(q, k, v, 0.3, few, window), blocks)
     pattern = recorder.values["attention.pattern"][-1]
-    torch.testing.assert_close(pattern.sum(-1), torch.ones(2, 4, 20))
-    for head in range(4):  # query head i reads kv head i // (4 / kv heads)
-        mine = pattern[:, head] @ v[:, head // (4 // kv_heads)]
-        torch.testing.assert_close(mine, fused[:, :, head], rtol=0, atol=1e-5)
+    same(few.values["attention.pattern"][-1], pattern[:, [1, 3]])
+    monkeypatch.setattr("core.mixers.FUSED_FROM", 0)
+    same(attention(q, k, v, 0.3, PLAIN, window), blocks)
+
+    shared = 4 // kv_heads  # query head i reads kv head i // shared
+    scores = (q @ k.repeat_interleave(shared, 1).transpose(-1, -2) * 0.3).masked_fill(
+        ~attention_mask(20, window), float("-inf")
+    )
+    same(pattern, scores.softmax(-1))
+    same(blocks, (scores.softmax(-1) @ v.repeat_interleave(shared, 1)).transpose(1, 2))
 
 
 def test_the_pattern_is_the_softmax_of_scaled_scores() -> None:
