@@ -5,6 +5,7 @@ python -m bench --models smollm2,gpt2 --tokens 18,105 --rounds 5     a part of i
 """
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from bench.timing import Process
 from core.catalogue import SPECIMENS, smollm2_folder
 
 PAGE = Path(__file__).parent / "RESULTS.md"
+RAW = Path(__file__).parents[1] / "artifacts" / "bench.json"  # the figures of a whole run
 PARTS = ("sweep", "cold", "memory")
 
 
@@ -70,6 +72,8 @@ def main() -> None:
         page = render(results, machine(), given.threads, given.rounds)
         if whole:  # what there is so far
             PAGE.write_text(page, "utf-8")
+            RAW.parent.mkdir(exist_ok=True)
+            RAW.write_text(json.dumps(results), "utf-8")
     print(page)
 
 

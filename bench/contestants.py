@@ -3,8 +3,10 @@
 import copy
 import tempfile
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
 import transformers
 from torch import Tensor
@@ -15,9 +17,10 @@ from bench.timing import seconds
 from core import memory
 from core.ablation import switched
 from core.model import Model
+from core.run import Run
 from core.tokens import Tokenizer
 
-Contestant = Callable[[], Tensor | None]  # one timed call; what it returns is compared where both sides return it
+Contestant = Callable[[], Any]  # one timed call; it returns all that it found, so that letting go is not timed
 
 
 class Side:
@@ -40,10 +43,14 @@ class Side:
         return seconds(self.contestant(name, tokens))
 
     @torch.no_grad()
-    def result(self, name: str, tokens: int) -> Any:
-        """What it computes, as a numpy array or None: a pipe carries it."""
-        found = self.contestant(name, tokens)()
-        return None if found is None else found.numpy()
+    def result(self, name: str, tokens: int) -> np.ndarray | None:
+        """The logits after the last token that it computed, or None where it gives none: a pipe carries them."""
+        logits = self.logits(self.contestant(name, tokens)())
+        return None if logits is None else logits.numpy()
+
+    def logits(self, found: Any) -> Tensor | None:
+        """The logits after the last token, of what a contestant returned."""
+        raise NotImplementedError
 
 
 class Theirs(Side):
@@ -65,15 +72,18 @@ class Theirs(Side):
     def ids(self, text: str) -> Tensor:
         return torch.tensor([[token.id for token in self.tokenizer.encode(text)]])
 
+    def logits(self, found: Any) -> Tensor | None:
+        return found if found is None or isinstance(found, Tensor) else found.logits[0, -1]
+
     def plain(self, text: str) -> Contestant:
         """The forward pass: what the table's ratios are to."""
         ids = self.ids(text)
-        return lambda: self.model(ids, use_cache=False).logits[0, -1]
+        return lambda: self.model(ids, use_cache=False)
 
     def recorded(self, text: str) -> Contestant:
         """With every hidden state and every attention map."""
         ids = self.ids(text)
-        return lambda: self.model(ids, use_cache=False, output_hidden_states=True, output_attentions=True).logits[0, -1]
+        return lambda: self.model(ids, use_cache=False, output_hidden_states=True, output_attentions=True)
 
     def transformer_lens(self, text: str) -> Contestant:
         """TransformerLens's run_with_cache, as it comes: everything is kept. Its tokenizer has to lie in a folder."""
@@ -88,7 +98,7 @@ class Theirs(Side):
             words.save_pretrained(folder)
             words = transformers.AutoTokenizer.from_pretrained(folder)
             bridge = TransformerBridge.boot_transformers(self.name, hf_model=copy.deepcopy(self.model), tokenizer=words)
-        return lambda: bridge.run_with_cache(ids)[0][0, -1]
+        return lambda: SimpleNamespace(**dict(zip(("logits", "cache"), bridge.run_with_cache(ids), strict=True)))
 
     def nnsight(self, text: str) -> Contestant:
         """An nnsight trace that keeps the output of every layer, and the logits."""
@@ -97,12 +107,13 @@ class Theirs(Side):
         ids, traced = self.ids(text), NNsight(copy.deepcopy(self.model))
         blocks = traced.transformer.h if hasattr(self.model, "transformer") else traced.model.layers
 
-        def run() -> None:
+        def run() -> SimpleNamespace:
             with traced.trace(input_ids=ids, use_cache=False):
                 streams = list().save()  # noqa: C408 (nnsight saves a call's result)
                 for block in blocks:
                     streams.append(block.output)
-                traced.lm_head.output.save()
+                logits = traced.lm_head.output.save()
+            return SimpleNamespace(streams=streams, logits=logits)
 
         return run
 
@@ -131,20 +142,32 @@ class Ours(Side):
         super().__init__({"project": self.plain, "maps": self.maps, "sweep": self.sweep}, model.tokenizer)
         self.model = model
 
+    def logits(self, found: Any) -> Tensor | None:
+        return found if isinstance(found, Tensor) else found.logits_at()
+
+    def recording(self, text: str, *sites: str) -> Run:
+        run = self.model.run(text, sites)
+        run.logits_at()  # which the run keeps
+        return run
+
     def plain(self, text: str) -> Contestant:
-        return lambda: self.model.run(text, ["residual.after"]).logits_at()
+        return lambda: self.recording(text, "residual.after")
 
     def maps(self, text: str) -> Contestant:
         """With every attention map recorded as well."""
-        return lambda: self.model.run(text, ["residual.after", "attention.pattern"]).logits_at()
+        return lambda: self.recording(text, "residual.after", "attention.pattern")
 
     def sweep(self, text: str) -> Contestant:
-        """The plain run, and from it each layer's mixer off in turn: logits (layer, vocabulary)."""
+        """Each layer's mixer off in turn, from the plain run that a page has by then: logits (layer, vocabulary)."""
         variants = [self.model.switches([f"mixer:{layer}"]) for layer in range(self.model.layers)]
-        return lambda: switched(self.model.run(text, record=["residual.before"]), variants)
+        run = self.model.run(text, ["residual.before"])
+        return lambda: switched(run, variants)
 
     def limits(self, tokens: int) -> dict[str, float]:
         return limits.of_run(self.model, tokens)
+
+    def sweep_limits(self, tokens: int) -> dict[str, float]:
+        return limits.of_sweep(self.model, tokens)
 
 
 def theirs(name: str, threads: int, kept: bool = False) -> Theirs:

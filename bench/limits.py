@@ -1,5 +1,6 @@
 """What the machine can do at best: how fast it reads, how fast it multiplies, and what a run would take at that."""
 
+import mmap
 import statistics
 from collections.abc import Callable
 from functools import cache
@@ -23,6 +24,16 @@ def read_bandwidth() -> float:
     """Bytes a second: the sum of a long float32 vector, with all threads."""
     x = torch.zeros(READ // 4)
     return x.nbytes / _median(x.sum)
+
+
+@cache
+def fresh_bandwidth() -> float:
+    """Bytes a second that the system hands out and a program fills for the first time, with all threads."""
+
+    def fill() -> object:
+        return torch.frombuffer(mmap.mmap(-1, READ), dtype=torch.uint8).fill_(1)
+
+    return READ / _median(fill)
 
 
 @torch.no_grad()
@@ -59,10 +70,34 @@ def operations(model: Model, tokens: int) -> float:
     return total + 2.0 * model.width * model.vocabulary
 
 
+def of_products(model: Model, rows: int, at: int) -> float:
+    """Seconds that all layers' matrices take for so many rows, at the best speed seen for `at` rows at once."""
+    speeds = {shape: multiply(at, *shape) for shape in set(shapes(model))}
+    return sum(2.0 * rows * c * o / speeds[c, o] for c, o in shapes(model))
+
+
+def map_bytes(model: Model, tokens: int) -> int:
+    """What all attention maps take in memory, float32."""
+    attending = [layer for layer, kind in enumerate(model.mixers) if kind in (ATTENTION, LOCAL_ATTENTION)]
+    return sum(4 * model.heads(layer) * tokens * tokens for layer in attending)
+
+
 def of_run(model: Model, tokens: int) -> dict[str, float]:
-    """Seconds that a run takes at least: one read of all weights; its products at the best speed at their shapes."""
-    distinct = set(shapes(model))
-    speeds = {shape: multiply(tokens, *shape) for shape in distinct}
-    products = sum(2.0 * tokens * c * o / speeds[c, o] for c, o in shapes(model))
-    rest = operations(model, tokens) - sum(2.0 * tokens * c * o for c, o in shapes(model))
-    return {"read": model.weights.nbytes / read_bandwidth(), "products": products + rest / max(speeds.values())}
+    """Seconds that a run takes at least: one read of all weights; its products at the best speed at their shapes.
+
+    "maps" is what recording every map adds at least, where the process has not held that memory before.
+    """
+    products = of_products(model, tokens, tokens)
+    inside = operations(model, tokens) - sum(2.0 * tokens * c * o for c, o in shapes(model))
+    best = max(multiply(tokens, *shape) for shape in set(shapes(model)))
+    return {
+        "read": model.weights.nbytes / read_bandwidth(),
+        "products": products + inside / best,
+        "maps": map_bytes(model, tokens) / fresh_bandwidth(),
+    }
+
+
+def of_sweep(model: Model, tokens: int) -> dict[str, float]:
+    """Seconds that the products of a sweep take at least: of one variant in its first layer, of two in the next, …"""
+    layers = model.layers
+    return {"products": of_products(model, tokens, tokens * layers // 2) * (layers + 1) / 2}

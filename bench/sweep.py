@@ -16,7 +16,8 @@ def measure(tokens: list[int], rounds: int, threads: int) -> dict[str, Any]:
             separate, together = reference.call("result", "separate", count), project.call("result", "sweep", count)
             contestants = {"separate": reference.turn("separate", count), "sweep": project.turn("sweep", count)}
             off = float(np.abs(softmax(separate) - softmax(together)).max())
-            rows[str(count)] = {"seconds": side_by_side(contestants, rounds, warm=0), "off": off}
+            found = side_by_side(contestants, rounds, warm=0)
+            rows[str(count)] = {"seconds": found, "limits": project.call("sweep_limits", count), "off": off}
     return rows
 
 

@@ -65,7 +65,7 @@ def rope(x: Tensor, table: tuple[Tensor, Tensor]) -> Tensor:
     cos, sin = table
     turning, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
     partners = turning.roll(cos.shape[-1] // 2, dims=-1)
-    turned = torch.addcmul(turning * cos, partners, sin)
+    turned = (turning * cos).addcmul_(partners, sin)
     return torch.cat((turned, rest), dim=-1) if rest.shape[-1] else turned
 
 

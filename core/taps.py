@@ -84,7 +84,8 @@ class SwitchOff(Tap):
         parts = {"mixer.heads": value.shape[2], "ffn.neurons": value.shape[-1]}.get(site, 1)
         factor = torch.ones(len(off), 1, parts, dtype=value.dtype)
         for row, indices in enumerate(off):
-            factor[row, :, indices] = 0
+            if indices:
+                factor[row, :, indices] = 0
         return factor.unsqueeze(-1) if site == "mixer.heads" else factor
 
 
