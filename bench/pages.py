@@ -3,15 +3,18 @@
     python -m bench.pages
 
 A server of its own, a real Chromium. A change is a click on another layer of the strip. `drawn` is the time from the
-click to the last change that the page makes of it; `compute` and `chart` are parts of it, measured apart in this
-process (the numbers of the map in hand, and its chart as JSON); the rest is Streamlit, the wire and the browser.
+click to the last change that the page makes of it. Of that, `compute` and `chart` are what the server's script spends
+in core and in charts (bench/timed.py); `wire` is the rest until the last message has reached the browser: Streamlit,
+its messages and the way; `browser` is what comes after.
 """
 
+import json
 import os
 import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -22,10 +25,8 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page, sync_playwright
 
-from charts.heatmap import EXACT_UP_TO, TILES, heatmap
 from core import load
 from core.distance import FILLER, HEAD, TAIL
-from core.maps import maps, tiles
 from pages.frame.walk import STEPS
 from tools.browser import find
 
@@ -35,7 +36,16 @@ LONG = HEAD + FILLER * 16 + TAIL
 MOST = {"short": 150_000, "long": 600_000}  # bytes to the browser for one change
 ROUNDS = 5
 QUIET = 400  # milliseconds without a change: the picture stands
-# Clicks a cell of the strip, and gives the milliseconds from then to the page's last change.
+# Notes when a message last came through the page's web socket.
+LISTEN = """
+window.WebSocket = class extends WebSocket {
+  constructor(...given) {
+    super(...given);
+    this.addEventListener('message', () => { window.lastMessage = performance.now(); });
+  }
+};
+"""
+# Clicks a cell of the strip, and gives the milliseconds from then to the last message and to the page's last change.
 CLICK = """
 (cell, quiet) => new Promise(resolve => {
   const main = document.querySelector('[data-testid="stMain"]');
@@ -48,8 +58,10 @@ CLICK = """
   const wait = () => {
     const now = performance.now();
     const rests = app.getAttribute('data-test-script-state') === 'notRunning';
-    if (rests && last > began + 20 && now - last > quiet) { observer.disconnect(); resolve(last - began); }
-    else setTimeout(wait, 10);
+    if (rests && last > began + 20 && now - last > quiet) {
+      observer.disconnect();
+      resolve([window.lastMessage - began, last - began]);
+    } else setTimeout(wait, 10);
   };
   setTimeout(wait, 50);
 })
@@ -58,21 +70,23 @@ CLICK = """
 
 @dataclass(frozen=True)
 class Change:
-    """One page's cost of one change: bytes and milliseconds."""
+    """One page's cost of one change: bytes, and milliseconds until it is drawn, by part."""
 
-    page: str
-    text: str
     bytes: int
     drawn: float
+    compute: float
+    chart: float
+    wire: float
+    browser: float
 
 
 @contextmanager
-def served() -> Iterator[str]:
-    """The address of an app that runs for so long."""
+def served(log: Path) -> Iterator[str]:
+    """The address of an app that runs for so long, with its clocks on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true", f"--server.port={port}"]
+    command = [sys.executable, "-m", "bench.timed", str(log), f"--server.port={port}"]
     root = Path(__file__).parents[1]
     process = subprocess.Popen(command, cwd=root, env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -100,75 +114,85 @@ class Wire:
         self.bytes += len(payload)
 
 
-def change(page: Page, url: str, path: str, model: str, text: str, which: str) -> Change:
+class Clocks:
+    """What the server's clocks have said since they were last read."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self.seen = 0
+
+    def read(self) -> dict[str, float]:
+        """Milliseconds by part, over all runs of the script since the last reading."""
+        lines = self.log.read_text("utf-8").splitlines() if self.log.exists() else []
+        new, self.seen = [json.loads(line) for line in lines[self.seen :]], len(lines)
+        return {part: 1000 * sum(each[part] for each in new) for part in ("compute", "chart")}
+
+
+def change(page: Page, clocks: Clocks, address: str) -> Change:
     """The median of several changes of the layer on one page."""
     wire = Wire(page)
-    page.goto(f"{url}/{path}?{urlencode({'models': model, 'text': text, 'layer': '0'})}")
+    page.add_init_script(LISTEN)
+    page.goto(address)
     page.wait_for_selector('[data-testid="stMain"] [data-testid="stPageLink"]')
     page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
     page.wait_for_timeout(1500)
-    sizes, times = [], []
+    clocks.read()
+    found = []
     for place in range(1, ROUNDS + 1):
         wire.bytes = 0
-        times.append(float(page.locator(".strip .cell").nth(place).evaluate(CLICK, QUIET)))
-        sizes.append(wire.bytes)
-    return Change(path, which, max(sizes), statistics.median(times))
+        arrived, drawn = page.locator(".strip .cell").nth(place).evaluate(CLICK, QUIET)
+        spent = clocks.read()
+        on_the_way = arrived - spent["compute"] - spent["chart"]
+        found.append(Change(wire.bytes, drawn, spent["compute"], spent["chart"], on_the_way, max(0, drawn - arrived)))
+    return Change(
+        max(each.bytes for each in found),
+        *(
+            statistics.median(getattr(each, part) for each in found)
+            for part in ("drawn", "compute", "chart", "wire", "browser")
+        ),
+    )
 
 
-def parts(model: str, text: str) -> tuple[float, float]:
-    """Milliseconds to compute a map and to make its chart."""
-    run = load(model).run(text, record=["residual.before"])
-    labels = [str(i) for i in range(len(run.ids))]
-    computed, charted = [], []
-    for layer in range(ROUNDS):
-        began = time.perf_counter()
-        values = maps(run, layer, [0])[0]
-        computed.append(time.perf_counter() - began)
-        edge = 1
-        if len(labels) > EXACT_UP_TO:
-            edge = -(-len(labels) // TILES)
-            values = tiles(values, TILES)
-        began = time.perf_counter()
-        heatmap(values.tolist(), labels[::edge], mixer="attention", dark=False, focus=0, edge=edge).to_json()
-        charted.append(time.perf_counter() - began)
-    return 1000 * statistics.median(computed), 1000 * statistics.median(charted)
+def texts() -> Iterator[tuple[str, str, str, str]]:
+    """(path, model, text, which) of each row."""
+    for model, text, which in (
+        ("specimen-qwen3", SHORT, "short"),
+        ("smollm2-135m", SHORT, "short"),
+        ("smollm2-135m", LONG, "long"),
+    ):
+        for step in STEPS:
+            if step.path in ("compare", "article") or (which == "long" and step.path in ("distance", "switch_off")):
+                continue  # the first two have no layer; the others would run the long text anew for each layer
+            yield step.path, model, text, which
 
 
 def measure() -> str:
     """The table, in Markdown."""
     lines = [
-        "| page, after a change of layer | model | tokens | kB to the browser (at most) | drawn, ms |",
-        "|---|---|---|---|---|",
+        "| page, after a change of layer | model | tokens | kB to the browser (at most) | drawn, ms "
+        "| compute | chart | wire | browser |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    with served() as url, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find(), args=["--no-sandbox", "--disable-gpu"])
-        for model, text, which in (
-            ("specimen-qwen3", SHORT, "short"),
-            ("smollm2-135m", SHORT, "short"),
-            ("smollm2-135m", LONG, "long"),
-        ):
-            tokens = len(load(model).tokenizer.encode(text))
-            for step in STEPS:
-                if step.path in ("compare", "article") or (which == "long" and step.path in ("distance", "switch_off")):
-                    continue  # the first two have no layer; the others would run the long text anew for each layer
+    titles = {step.path: step.title for step in STEPS}
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        log = Path(folder) / "clocks"
+        with served(log) as url:
+            browser = playwright.chromium.launch(executable_path=find(), args=["--no-sandbox", "--disable-gpu"])
+            for path, model, text, which in texts():
                 context = browser.new_context(viewport={"width": 1440, "height": 1000})
                 page = context.new_page()
                 page.set_default_timeout(180_000)
-                found = change(page, url, "" if step.path == "start" else step.path, model, text, which)
+                query = urlencode({"models": model, "text": text, "layer": "0"})
+                found = change(page, Clocks(log), f"{url}/{'' if path == 'start' else path}?{query}")
                 lines.append(
-                    f"| {step.title} | {model} | {tokens:,} | {found.bytes / 1000:.0f} ({MOST[which] // 1000}) | "
-                    f"{found.drawn:.0f} |"
+                    f"| {titles[path]} | {model} | {len(load(model).tokenizer.encode(text)):,} "
+                    f"| {found.bytes / 1000:.0f} ({MOST[which] // 1000}) | {found.drawn:.0f} "
+                    f"| {found.compute:.0f} | {found.chart:.0f} | {found.wire:.0f} | {found.browser:.0f} |"
                 )
                 print(lines[-1], flush=True)
                 context.close()
-        browser.close()
-    computed, charted = parts("specimen-qwen3", SHORT)
-    lines += [
-        "",
-        f"Of a change on the Mixing page of specimen-qwen3 the map takes {computed:.1f} ms and its chart "
-        f"{charted:.1f} ms; the rest is Streamlit, the wire and the browser.",
-    ]
-    return "\n".join(lines)
+            browser.close()
+    return "\n".join([*lines, "", *__doc__.split("\n\n", 3)[2].strip().splitlines()])
 
 
 if __name__ == "__main__":

@@ -13,16 +13,9 @@ from torch import Tensor
 from core.errors import TokenwalkError
 from core.run import Run
 from core.specs import Switches
-from core.taps import Both, SwitchOff, Tap
+from core.taps import Both, Newest, SwitchOff
 
 ROWS = 2048  # stream rows a batch: larger ones leave the cache
-
-
-class LastPosition(Tap):
-    """For the last layer: once its mixer has read from all positions, goes on with the last one alone."""
-
-    def __call__(self, site: str, value: Tensor) -> Tensor:
-        return value[:, -1:] if site in ("mixer.heads", "residual.between") else value
 
 
 @dataclass(frozen=True)
@@ -71,6 +64,6 @@ def _together(run: Run, variants: list[Switches]) -> Tensor:
         joining = sum(_start(variant, model.layers) == layer for variant in variants)
         x = torch.cat((x, streams[layer].expand(joining, -1, -1)))
         off = SwitchOff(variants[: len(x)])
-        x = model.block(layer, x, Both(off, LastPosition()) if layer == model.layers - 1 else off)
+        x = model.block(layer, x, Both(off, Newest(1, x.shape[1])) if layer == model.layers - 1 else off)
     plain = run.stream[-1].expand(len(variants) - len(x), 1, -1)  # nothing is off in these
     return model.unembed(torch.cat((x[:, -1:], plain)))[:, 0].float()

@@ -97,19 +97,21 @@ def _unseen(behind: int, rows: int, window: int | None, dtype: torch.dtype) -> T
 
 
 def _blocks(q: Tensor, k: Tensor, scale: float, window: int | None) -> Iterator[tuple[slice, slice, Tensor]]:
-    """The pattern in blocks: the tokens t that read, the tokens s that are read, and (b, kv head, h of it, t, s).
+    """The pattern in blocks: the rows of q that read, the tokens s that are read, and (b, kv head, h of it, t, s).
 
-    What no token of a block sees is not built: the future, and what its window does not reach.
+    What no token of a block sees is not built: the future, and what its window does not reach. Where q has fewer
+    tokens than k, they are the last ones.
     """
     q, keys = q.unflatten(1, (k.shape[1], -1)) * scale, k.transpose(-1, -2)
-    for begin in range(0, q.shape[3], QUERIES):
-        rows = q[:, :, :, begin : begin + QUERIES]
-        end = begin + rows.shape[3]
+    before = k.shape[2] - q.shape[3]
+    for row in range(0, q.shape[3], QUERIES):
+        rows = q[:, :, :, row : row + QUERIES]
+        count, begin, end = rows.shape[3], before + row, before + row + rows.shape[3]
         first = 0 if window is None else max(0, begin + 1 - window)
         scores = (rows.flatten(2, 3) @ keys[..., first:end]).unflatten(2, rows.shape[2:4])
         partly = begin if window is None else first  # what stands before it is seen by all tokens of the block
-        scores[..., partly - first :] += _unseen(begin - partly, end - begin, window, q.dtype)
-        yield slice(begin, end), slice(first, end), scores.softmax(-1)
+        scores[..., partly - first :] += _unseen(begin - partly, count, window, q.dtype)
+        yield slice(row, row + count), slice(first, end), scores.softmax(-1)
 
 
 def empty_pattern(q: Tensor, k: Tensor) -> Tensor:
@@ -131,17 +133,19 @@ def attention_pattern(q: Tensor, k: Tensor, scale: float, window: int | None = N
 def attention(q: Tensor, k: Tensor, v: Tensor, scale: float, tap: Tap, window: int | None = None) -> Tensor:
     """What each head reads: (b, t, h, channel), just before the output projection.
 
-    A long text's by the library's fused kernel, unless somebody asked for the whole pattern or a window is in the way.
+    A long text's by the library's fused kernel, unless somebody asked for the whole pattern, a window is in the way, or
+    the tap let only the last tokens read.
     """
     q, k, v = tap("attention.query", q), tap("attention.key", k), tap("attention.value", v)
-    tokens, heads = q.shape[2], tap.heads("attention.pattern", q.shape[1])
+    tokens, heads = k.shape[2], tap.heads("attention.pattern", q.shape[1])
     whole = len(heads) == q.shape[1]
     if heads and not whole:
         shared = q.shape[1] // k.shape[1]
         tap(
             "attention.pattern", attention_pattern(q[:, heads], k[:, [head // shared for head in heads]], scale, window)
         )
-    if tokens >= FUSED_FROM and not whole and (window is None or window >= tokens):
+    fits = q.shape[2] == tokens and (window is None or window >= tokens)
+    if tokens >= FUSED_FROM and fits and not whole:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=True).transpose(1, 2)
     pattern = empty_pattern(q, k) if whole else None
     zs = []

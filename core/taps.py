@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from core.errors import TokenwalkError
@@ -87,6 +88,26 @@ class SwitchOff(Tap):
             if indices:
                 factor[row, :, indices] = 0
         return factor.unsqueeze(-1) if site == "mixer.heads" else factor
+
+
+class Newest(Tap):
+    """Goes on with the last `count` positions alone once a layer's mixer has read from all `tokens`.
+
+    For a block whose other positions are known or not needed: what it returns has `count` positions.
+    """
+
+    def __init__(self, count: int, tokens: int) -> None:
+        self.count = count
+        self.tokens = tokens
+
+    def __call__(self, site: str, value: Tensor) -> Tensor:
+        if site == "attention.query":
+            return value[:, :, -self.count :]
+        if site in ("attention.gate", "mixer.heads", "residual.between"):
+            return value[:, -self.count :]
+        if site == "mixer.write":  # the stream that it is added to still has all positions
+            return F.pad(value, (0, 0, self.tokens - self.count, 0))
+        return value
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import streamlit as st
 from torch import Tensor
 
 from charts.distances import kept
-from charts.heatmap import EXACT_UP_TO, TILES, heatmap
+from charts.heatmap import CLOSE_UP, EXACT_UP_TO, PICK, TILES, close_up, corner_at, heatmap
 from charts.parts import by_head
 from charts.theme import KIND_NAMES, MIXER_COLOURS, ramp, scale_colours, share_colours
 from charts.vectors import by_token
@@ -117,18 +117,28 @@ def heads(scene: Scene) -> None:
 
 
 def large(scene: Scene, whole: Tensor) -> None:
-    """The map in hand, exact for a short text, in tiles for a long one."""
-    tokens, edge = len(scene.tokens), 1
-    labels, focus = scene.labels, scene.focus
-    if tokens > EXACT_UP_TO:
-        edge = -(-tokens // TILES)
-        whole = tiles(whole, TILES)
-        labels = [labels[i] for i in range(0, tokens, edge)]
-        focus //= edge
-    picture = heatmap(whole.tolist(), labels, mixer=scene.mixer, dark=scene.dark, focus=focus, edge=edge)
+    """The map in hand, exact for a short text; for a long one in tiles, and a part of it exactly."""
     name = "the mean over heads" if scene.head == cache.MEAN else f"head {scene.head}"
     st.caption(f"Layer {scene.layer}, {name}: each row is a token that reads; point at a cell for its value")
-    parts.chart(picture, key="map")
+    how = {"mixer": scene.mixer, "dark": scene.dark}
+    if len(scene.tokens) <= EXACT_UP_TO:
+        parts.chart(heatmap(whole.tolist(), scene.labels, focus=scene.focus, **how), key="map")
+        return
+    edge = -(-len(scene.tokens) // TILES)
+    tiled, labels = tiles(whole, TILES).tolist(), scene.labels[::edge]
+    picked = parts.chart(heatmap(tiled, labels, focus=scene.focus // edge, edge=edge, **how), key="map", picks=PICK)
+    if picked and {picked["r"], picked["c"]} <= set(labels):
+        reads, read = (labels.index(picked[side]) * edge + edge // 2 for side in ("r", "c"))
+    else:  # nothing was clicked in this text
+        reads, read = scene.focus, int(whole[scene.focus].abs().argmax())
+    top, left = corner_at(reads, read, len(scene.tokens))
+    last = len(scene.tokens) - 1
+    st.caption(
+        f"Cell by cell: what positions {top} to {min(last, top + CLOSE_UP - 1)} read from positions {left} to "
+        f"{min(last, left + CLOSE_UP - 1)}. A click on a tile of the map above goes there"
+    )
+    near, most = whole[top : top + CLOSE_UP, left : left + CLOSE_UP].tolist(), float(whole.abs().max())
+    parts.chart(close_up(near, scene.labels, (top, left), most=most, focus=scene.focus, **how), key="close-up")
 
 
 def look(scene: Scene) -> None:

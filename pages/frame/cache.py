@@ -20,6 +20,7 @@ from core.ablation import switched
 from core.catalogue import SPECIMENS
 from core.distance import REPEATS, Point, by_distance
 from core.errors import Unreachable
+from core.extension import extended, shared
 from core.maps import maps, mean_map, small_maps
 from core.model import Model
 from core.run import Run
@@ -29,6 +30,8 @@ THUMBNAIL = 64  # tiles along a small map's edge
 MEAN = -1  # the "head" that is the mean over a layer's heads
 FAILURE_SECONDS = 60.0  # before a model that could not be had is tried again
 SHORT = 256  # tokens: of runs no longer than this many more are kept
+WORTH = 0.5  # of a long text shared with the last one: from there on its run goes on from that
+LAST_RUNS = 4  # kept for that
 _SLOTS = threading.BoundedSemaphore(2)  # computations at a time: more would only wait for the same cores
 
 
@@ -104,8 +107,23 @@ def _short_run(name: str, source: str, text: str, off: tuple[str, ...], _model: 
 
 @st.cache_resource(max_entries=8, show_spinner="Running the text through the model …")
 def _long_run(name: str, source: str, text: str, off: tuple[str, ...], _model: Model) -> Run:
+    """A long text is often one that somebody has just changed near its end: then the last one's run goes on."""
+    last, tokens = _last_long_runs(), _model.tokenizer.encode(text)
     with _SLOTS:
-        return _model.run(text, record=recorded(_model), off=off)
+        earlier = last.get((name, source, off))
+        if earlier and shared(earlier, tokens) >= WORTH * len(tokens):
+            found = extended(earlier, text)
+        else:
+            found = _model.run(text, record=recorded(_model), off=off)
+    if (name, source, off) not in last and len(last) == LAST_RUNS:
+        last.clear()
+    last[name, source, off] = found
+    return found
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _last_long_runs() -> dict[tuple[str, str, tuple[str, ...]], Run]:
+    return {}
 
 
 def recorded(model: Model) -> list[str]:

@@ -10,7 +10,7 @@ from bench.report import mark, render
 def row(transformers: float, project: float, maps: float, **peers: float) -> dict[str, Any]:
     return {
         "seconds": {"transformers": transformers, "project": project, "project, maps": maps, **peers},
-        "limits": {"read": 0.02, "products": 0.03},
+        "limits": {"read": 0.02, "products": 0.03, "maps": 0.01},
         "off": 2e-6,
     }
 
@@ -20,7 +20,10 @@ RESULTS: dict[str, Any] = {
         "rows": {"18": row(0.1, 0.05, 0.06, kept=0.09, recorded=0.11, nnsight=0.105), "105": row(0.1, 0.08, 0.09)},
         "notes": "transformer_lens: it cannot",
     },
-    "sweep": {"18": {"seconds": {"separate": 1.0, "sweep": 0.1}, "off": 1e-6}},
+    "sweep": {
+        "18": {"seconds": {"separate": 1.0, "sweep": 0.1}, "limits": {"products": 0.09}, "off": 1e-6},
+        "105": {"seconds": {"separate": 1.0, "sweep": 0.274}, "limits": {"products": 0.2}, "off": 1e-6},
+    },
     "cold": {"bare": 2.0, "specimen": 3.0, "smollm2": 4.0},
     "memory": {"weights": 538e6, "loading": 540e6, "run": 300e6, "tokens": 1410},
 }
@@ -45,6 +48,19 @@ def test_a_row_over_its_bar_is_marked_and_its_limit_named() -> None:
     assert "38% of the run" in missed
 
 
+def test_maps_and_sweeps_over_their_bars_have_their_limits_named_too() -> None:
+    page = lines(RESULTS)
+    begin = page.index("## What misses its bar") + 3
+    assert page[begin] == (
+        "- SmolLM2-135M, 105 tokens, with maps: 0.90 against 0.83; the run without them takes 0.80. Filling as much "
+        "memory as the maps take, fresh from the system, takes 0.10."
+    )
+    assert page[begin + 1] == (
+        "- The sweep at 105 tokens: 0.274 against 0.27. Its products alone take 0.20 at this machine's best speed."
+    )
+    assert page[begin + 2] == ""
+
+
 def test_nothing_is_said_of_missed_bars_where_none_is() -> None:
     fine = {"smollm2": {"rows": {"18": row(0.1, 0.05, 0.06)}}}
     assert "## What misses its bar" not in lines(fine)
@@ -65,7 +81,10 @@ def test_sweeps_cold_starts_and_memory_stand_beside_their_bars() -> None:
     assert "peaks 300 MB above that ✓" in page
 
 
-@pytest.mark.parametrize(("value", "bar", "said"), [(0.5, 0.5, "0.50 ✓"), (0.51, 0.5, "0.51 ✗"), (0.5, None, "0.50")])
+@pytest.mark.parametrize(
+    ("value", "bar", "said"),
+    [(0.5, 0.5, "0.50 ✓"), (0.51, 0.5, "0.51 ✗"), (0.503, 0.5, "0.503 ✗"), (0.497, 0.5, "0.50 ✓"), (0.5, None, "0.50")],
+)
 def test_a_mark(value: float, bar: float | None, said: str) -> None:
     assert mark(value, bar) == said
 

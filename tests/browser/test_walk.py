@@ -121,6 +121,20 @@ def test_every_kind_of_mixer_has_its_map(visitor: Visitor, model: str, layer: in
     expect(visitor.page.locator(".grid canvas").first).to_be_visible()
 
 
+def test_a_click_on_a_tile_of_a_long_texts_map_shows_its_cells(visitor: Visitor) -> None:
+    text = "Alice gave the book to Bob, and then he went to the old house by the river. " * 5
+    visitor.open("mixing", text=text, layer="22", head="7")
+    visitor.says("a cell is 2 × 2 tokens")
+    visitor.says(f"Cell by cell: what positions {len(visitor.chips()) - 36} to {len(visitor.chips()) - 1} read from")
+    visitor.page.locator('path[aria-label*=" tokens, "][aria-label*="reads: 50 "][aria-label*="is read: 20 "]').click()
+    visitor.says("Cell by cell: what positions 33 to 68 read from positions 3 to 38.")
+    cells = visitor.settled().page.locator('path[aria-label^="is read: "][aria-label*="reads: 51 "]')
+    expect(cells).to_have_count(36)
+    visitor.page.locator(".strip .cell").nth(5).click()
+    visitor.says("In layer 5 of SmolLM2 135M")
+    visitor.says("Cell by cell: what positions 33 to 68 read from positions 3 to 38.")
+
+
 def test_clocks_turn_in_the_browser_and_the_score_depends_on_the_gap_alone(visitor: Visitor) -> None:
     visitor.open("position", layer="3")
     line = visitor.page.locator(".score")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from charts.heatmap import heatmap
+from charts.heatmap import CLOSE_UP, PICK, close_up, corner_at, heatmap
 from charts.theme import DARK, LIGHT, MIXER_COLOURS, mix, ramp, scale_colours
 from charts.words import before_after, by_layer, lens_grid, top_bars
 from core.specs import MIXER_WORDS
@@ -67,6 +67,42 @@ def test_the_focus_is_outlined_in_the_accent() -> None:
 def test_tiles_are_said_to_be_tiles() -> None:
     chart = heatmap(triangle(3), ["0 a", "4 b", "8 c"], mixer="attention", dark=False, edge=4)
     assert spec(chart)["layer"][0]["encoding"]["x"]["title"] == "is read (a cell is 4 × 4 tokens, its largest entry)"
+
+
+def test_a_tile_can_be_picked_and_a_whole_maps_cell_not() -> None:
+    tiled = spec(heatmap(triangle(3), ["0 a", "4 b", "8 c"], mixer="attention", dark=False, edge=4))
+    assert [(each["name"], each["select"]["fields"], each["views"]) for each in tiled["params"]] == [
+        (PICK, ["r", "c"], ["cells"])
+    ]
+    assert "params" not in spec(heatmap(triangle(3), ["0 a", "1 b", "2 c"], mixer="attention", dark=False))
+
+
+def test_a_close_up_has_the_exact_cells_and_the_whole_maps_colours() -> None:
+    labels = [f"{i} x" for i in range(100)]
+    whole = triangle(100)
+    near = [row[20:40] for row in whole[30:36]]
+    made = spec(close_up(near, labels, (30, 20), mixer="mamba2", dark=False, most=12.5, focus=31))
+    cells = {(cell["r"], cell["c"]): cell["v"] for cell in rows(made)}
+    assert cells == {
+        (labels[i], labels[j]): pytest.approx(whole[i][j], rel=1e-3) for i in range(30, 36) for j in range(20, i + 1)
+    }
+    assert made["layer"][0]["encoding"]["color"]["scale"]["domain"] == [-12.5, 0, 12.5]
+    assert made["layer"][0]["encoding"]["y"]["scale"]["domain"] == labels[30:36]
+    assert made["layer"][0]["encoding"]["x"]["scale"]["domain"] == labels[20:40]
+    assert rows(made, 1) == [{"r": "31 x"}]
+    elsewhere = spec(close_up(near, labels, (30, 20), mixer="mamba2", dark=False, most=12.5, focus=50))
+    assert len(elsewhere["layer"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("reads", "read", "corner"), [(500, 300, (482, 282)), (5, 0, (0, 0)), (999, 990, (964, 964)), (18, 17, (0, 0))]
+)
+def test_a_close_up_has_its_cell_in_the_middle_and_stays_within_the_text(
+    reads: int, read: int, corner: tuple[int, int]
+) -> None:
+    assert CLOSE_UP == 36
+    assert corner_at(reads, read, 1000) == corner
+    assert corner_at(3, 2, 20) == (0, 0)
 
 
 def test_a_visitors_text_stays_data_in_every_chart() -> None:

@@ -25,7 +25,7 @@ from core.mixers import (
     rope_frequencies,
     rope_table,
 )
-from core.taps import PLAIN, Recorder, Request
+from core.taps import PLAIN, Newest, Recorder, Request
 
 LENGTHS = [1, 63, 64, 65, 127, 128, 129, 420]
 
@@ -271,6 +271,19 @@ def test_attention_in_blocks_is_attention_fused_and_the_definition(
     )
     same(pattern, scores.softmax(-1))
     same(blocks, (scores.softmax(-1) @ v.repeat_interleave(shared, 1)).transpose(1, 2))
+
+
+@pytest.mark.parametrize("count", [1, 3, 9, 20])
+@pytest.mark.parametrize("window", [None, 1, 5, 19], ids=lambda window: f"window {window}")
+def test_the_last_tokens_alone_read_what_they_read_in_the_whole_text(
+    window: int | None, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.mixers.QUERIES", 7)
+    monkeypatch.setattr("core.mixers.FUSED_FROM", 0)  # which must not take them for the first tokens
+    q, k, v = torch.randn(3, 1, 4, 20, 8, generator=torch.Generator().manual_seed(count))
+    whole = attention(q, k, v, 0.3, PLAIN, window)
+    same(attention(q, k, v, 0.3, Newest(count, 20), window), whole[:, -count:])
+    same(attention_pattern(q[:, :, -count:], k, 0.3, window), attention_pattern(q, k, 0.3, window)[:, :, -count:])
 
 
 def test_the_pattern_is_the_softmax_of_scaled_scores() -> None:

@@ -12,9 +12,9 @@ from pages.frame import parts
 def charts_fit_the_schema() -> Iterator[None]:
     draw = parts.chart
 
-    def checked(picture: Any, **how: Any) -> None:
+    def checked(picture: Any, **how: Any) -> Any:
         picture.to_dict(validate=True)
-        draw(picture, **how)
+        return draw(picture, **how)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parts, "chart", checked)
