@@ -2,6 +2,7 @@
 
 make bench
 python -m bench --models smollm2,gpt2 --tokens 18,105 --rounds 5     a part of it, printed and not written
+python -m bench --figures RUN.json --beside RUN.json ...             the page of a whole run's figures, others beside it
 """
 
 import argparse
@@ -60,7 +61,13 @@ def main() -> None:
     parser.add_argument("--parts", default=",".join(PARTS), help=f"of {', '.join(PARTS)}; “none” for none")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--figures", type=Path, help="of a whole run, as artifacts/bench.json has them: no new run")
+    parser.add_argument("--beside", type=Path, nargs="*", default=[], help="figures of other whole runs")
     given = parser.parse_args()
+    if given.figures:
+        run, *others = (json.loads(path.read_text("utf-8")) for path in (given.figures, *given.beside))
+        PAGE.write_text(render(run, machine(), given.threads, given.rounds, others), "utf-8")
+        return
     tokens = [int(each) for each in given.tokens.split(",") if each]
     whole = not tokens and given.models == ",".join(names) and given.parts == ",".join(PARTS)
     os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}

@@ -1,6 +1,6 @@
 """The measured figures as a page: `render` is a pure function of what the parts printed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.models import ENTRIES, Entry
@@ -165,8 +165,32 @@ def other_tables(results: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def render(results: Mapping[str, Any], machine: str, threads: int, rounds: int) -> str:
-    """The whole page."""
+def other_runs(others: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The same ratios of further whole runs: what holds every time, and what does not."""
+    if not others:
+        return []
+    lines = ["| what | tokens | ratio | bar | with maps | bar |", "| --- | --- | --- | --- | --- | --- |"]
+    for entry in ENTRIES:
+        for tokens, bar in entry.bars.items():
+            rows = [each[entry.name]["rows"][str(tokens)]["seconds"] for each in others]
+            limit = bar and bar * WITH_MAPS
+            plain, maps = (
+                ", ".join(mark(row[which] / row["transformers"], goal) for row in rows)
+                for which, goal in (("project", bar), ("project, maps", limit))
+            )
+            most = f"{limit:.2f}" if limit else "–"
+            lines.append(f"| {entry.title} | {tokens:,} | {plain} | {bar or '–'} | {maps} | {most} |")
+    for tokens, bar in SWEEP_BARS.items():
+        rows = [each["sweep"][tokens]["seconds"] for each in others]
+        ratios = ", ".join(mark(row["sweep"] / row["separate"], bar) for row in rows)
+        lines.append(f"| the sweep | {tokens} | {ratios} | {bar} | | |")
+    return ["## The same in other runs on this machine", "", *lines, ""]
+
+
+def render(
+    results: Mapping[str, Any], machine: str, threads: int, rounds: int, others: Sequence[Mapping[str, Any]] = ()
+) -> str:
+    """The whole page. `others`: the figures of further whole runs."""
     return (
         "\n".join(
             [
@@ -176,6 +200,7 @@ def render(results: Mapping[str, Any], machine: str, threads: int, rounds: int) 
                 *missed(results),
                 *peers_table(results),
                 *other_tables(results),
+                *other_runs(others),
             ]
         ).rstrip("\n")
         + "\n"

@@ -8,8 +8,7 @@ import altair as alt
 from charts.theme import Chart, palette, scale_colours
 
 Rows = Sequence[Sequence[float]]
-EXACT_UP_TO = 71  # tokens whose whole map goes to the browser cell by cell
-TILES = 80  # along the edge of a longer text's map
+TILES = 80  # along a map's edge at most: a text of no more tokens is drawn cell by cell
 CLOSE_UP = 36  # tokens along the edge of what is drawn of it cell by cell
 PICK = "tile"  # the selection that a click on a cell makes: the labels of its row "r" and its column "c"
 LABELS_UP_TO = 40  # tokens: past that the labels would lie on each other

@@ -96,11 +96,12 @@ def _unseen(behind: int, rows: int, window: int | None, dtype: torch.dtype) -> T
     return torch.zeros(unseen.shape, dtype=dtype).masked_fill_(unseen, float("-inf"))
 
 
-def _blocks(q: Tensor, k: Tensor, scale: float, window: int | None) -> Iterator[tuple[slice, slice, Tensor]]:
-    """The pattern in blocks: the rows of q that read, the tokens s that are read, and (b, kv head, h of it, t, s).
+def pattern_blocks(q: Tensor, k: Tensor, scale: float, window: int | None) -> Iterator[tuple[slice, slice, Tensor]]:
+    """Softmax of the scaled, masked scores, `QUERIES` tokens that read at a time (Vaswani et al. 2017).
 
-    What no token of a block sees is not built: the future, and what its window does not reach. Where q has fewer
-    tokens than k, they are the last ones.
+    Each block is the rows of q that read, the tokens s that are read, and (b, kv head, h of it, t, s). What no token of
+    a block sees is not built: the future, and what its window does not reach. Where q has fewer tokens than k, they are
+    the last ones.
     """
     q, keys = q.unflatten(1, (k.shape[1], -1)) * scale, k.transpose(-1, -2)
     before = k.shape[2] - q.shape[3]
@@ -120,12 +121,12 @@ def empty_pattern(q: Tensor, k: Tensor) -> Tensor:
 
 
 def attention_pattern(q: Tensor, k: Tensor, scale: float, window: int | None = None) -> Tensor:
-    """Softmax of the scaled, masked scores: (b, h, t, s), each row summing to 1 (Vaswani et al. 2017).
+    """All blocks as one map: (b, h, t, s), each row summing to 1.
 
     q: (b, h, t, channel). k: (b, kv head, s, channel); query head i reads kv head i // (h / kv heads).
     """
     pattern = empty_pattern(q, k)
-    for rows, seen, block in _blocks(q, k, scale, window):
+    for rows, seen, block in pattern_blocks(q, k, scale, window):
         pattern[..., rows, seen] = block
     return pattern.flatten(1, 2)
 
@@ -149,7 +150,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, scale: float, tap: Tap, window: i
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=True).transpose(1, 2)
     pattern = empty_pattern(q, k) if whole else None
     zs = []
-    for rows, seen, block in _blocks(q, k, scale, window):
+    for rows, seen, block in pattern_blocks(q, k, scale, window):
         if pattern is not None:
             pattern[..., rows, seen] = block
         z = block.flatten(2, 3) @ v[:, :, seen]

@@ -4,7 +4,7 @@ import streamlit as st
 from torch import Tensor
 
 from charts.distances import kept
-from charts.heatmap import CLOSE_UP, EXACT_UP_TO, PICK, TILES, close_up, corner_at, heatmap
+from charts.heatmap import CLOSE_UP, PICK, TILES, close_up, corner_at, heatmap
 from charts.parts import by_head
 from charts.theme import KIND_NAMES, MIXER_COLOURS, ramp, scale_colours, share_colours
 from charts.vectors import by_token
@@ -81,8 +81,8 @@ def draw(scene: Scene) -> None:
 
 
 KERNELS = {
-    "attention": (mixers.attention, mixers.attention_pattern),
-    "local attention": (mixers.attention, mixers.attention_pattern),
+    "attention": (mixers.attention, mixers.pattern_blocks),
+    "local attention": (mixers.attention, mixers.pattern_blocks),
     "mamba2": (mixers.mamba2_map, mixers.mamba2_loop),
     "gated deltanet": (mixers.gated_delta_map, mixers.delta_writes, mixers.gated_delta_loop),
 }
@@ -121,7 +121,7 @@ def large(scene: Scene, whole: Tensor) -> None:
     name = "the mean over heads" if scene.head == cache.MEAN else f"head {scene.head}"
     st.caption(f"Layer {scene.layer}, {name}: each row is a token that reads; point at a cell for its value")
     how = {"mixer": scene.mixer, "dark": scene.dark}
-    if len(scene.tokens) <= EXACT_UP_TO:
+    if len(scene.tokens) <= TILES:
         parts.chart(heatmap(whole.tolist(), scene.labels, focus=scene.focus, **how), key="map")
         return
     edge = -(-len(scene.tokens) // TILES)
@@ -191,8 +191,8 @@ def forgetting(scene: Scene) -> None:
         f"{percent(float(left[longest]))} of what {parts.token(scene, earlier)} wrote into its state, head {shortest} "
         f"{percent(float(left[shortest]))}.{more}"
     )
-    labels = scene.labels[: scene.focus + 1][-EXACT_UP_TO:]
-    colour, shown = MIXER_COLOURS[scene.mixer], slice(max(0, scene.focus + 1 - EXACT_UP_TO), scene.focus + 1)
+    labels = scene.labels[: scene.focus + 1][-TILES:]
+    colour, shown = MIXER_COLOURS[scene.mixer], slice(max(0, scene.focus + 1 - TILES), scene.focus + 1)
     keep, write = ("decay", "dt") if mamba else ("α", "β")
     for values, caption, top in (
         (found.left, f"What is left of each token at position {scene.focus}, by head (the product of {keep})", 1.0),

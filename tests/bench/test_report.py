@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from bench.models import ENTRIES
 from bench.report import mark, render
 
 
@@ -93,3 +94,15 @@ def test_models_that_were_not_measured_are_named() -> None:
     said = next(line for line in lines(RESULTS) if line.startswith("Not measured in this run"))
     assert "GPT-2 124M" in said
     assert "SmolLM2" not in said
+
+
+def test_other_runs_stand_beside_the_page() -> None:
+    seconds = {"transformers": 1.0, "project": 0.64, "project, maps": 0.9}
+    run = {entry.name: {"rows": {str(tokens): {"seconds": seconds} for tokens in entry.bars}} for entry in ENTRIES} | {
+        "sweep": {tokens: {"seconds": {"separate": 1.0, "sweep": 0.2}} for tokens in ("18", "105")}
+    }
+    page = render(RESULTS, "The machine: a test.", 2, 5, [run, run]).splitlines()
+    table = page[page.index("## The same in other runs on this machine") :]
+    assert "| SmolLM2-135M | 18 | 0.64 ✓, 0.64 ✓ | 0.65 | 0.90 ✗, 0.90 ✗ | 0.75 |" in table
+    assert "| the sweep | 18 | 0.20 ✗, 0.20 ✗ | 0.12 | | |" in table
+    assert "## The same in other runs on this machine" not in lines(RESULTS)

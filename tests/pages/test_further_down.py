@@ -161,3 +161,10 @@ def test_position_explains_the_picture_that_is_there(model: str, layer: str, loo
     assert any(
         line.startswith(f"What to look for. {looks_for}") for line in plain(walk("position", models=model, layer=layer))
     )
+
+
+@pytest.mark.parametrize(("tokens", "closer"), [(80, False), (81, True)])
+def test_a_map_in_tiles_comes_with_a_close_up_of_its_cells(tokens: int, closer: bool) -> None:
+    said = [each.value for each in walk("mixing", text="a" + " a" * (tokens - 1)).caption]
+    close_ups = [each for each in said if each.startswith("Cell by cell: what positions 45 to 80 read from")]
+    assert len(close_ups) == closer
