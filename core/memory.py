@@ -36,10 +36,12 @@ def available() -> int:
 
 @cache
 def keep_freed() -> bool:
-    """Makes the process reuse what it has freed, up to its share of the memory: for programs, once, at their start.
+    """Makes the process reuse what it has freed, up to its share of memory: for programs, before their first tensor.
 
-    Returns whether the C library heard: glibc does; others go on as they were.
+    What it does ask the system for, torch asks for in pages of 2 MB, where the system has such. Returns whether the C
+    library heard: glibc does; others go on as they were.
     """
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
