@@ -2,10 +2,10 @@
 
     python -m bench.pages
 
-A server of its own, a real Chromium. A change is a click on another layer of the strip. `drawn` is the time from the
-click to the last change that the page makes of it. Of that, `compute` and `chart` are what the server's script spends
-in core and in charts (bench/timed.py); `wire` is the rest until the last message has reached the browser: Streamlit,
-its messages and the way; `browser` is what comes after.
+A server of its own and a real Chromium, which share the machine's cores. A change is a click on another layer of the
+strip. `drawn` is the time from the click to the last change that the page makes of it. Of that, `compute` and `chart`
+are what the server's script spends in core and in charts (bench/timed.py); `wire` is the rest until the last message
+has reached the browser: Streamlit, its messages and the way; `browser` is what comes after.
 """
 
 import json
