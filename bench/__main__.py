@@ -66,7 +66,10 @@ def main() -> None:
     given = parser.parse_args()
     if given.figures:
         run, *others = (json.loads(path.read_text("utf-8")) for path in (given.figures, *given.beside))
-        PAGE.write_text(render(run, machine(), given.threads, given.rounds, others), "utf-8")
+        page = render(
+            run["results"], run["machine"], run["threads"], run["rounds"], [each["results"] for each in others]
+        )
+        PAGE.write_text(page, "utf-8")
         return
     tokens = [int(each) for each in given.tokens.split(",") if each]
     whole = not tokens and given.models == ",".join(names) and given.parts == ",".join(PARTS)
@@ -80,7 +83,8 @@ def main() -> None:
         if whole:  # what there is so far
             PAGE.write_text(page, "utf-8")
             RAW.parent.mkdir(exist_ok=True)
-            RAW.write_text(json.dumps(results), "utf-8")
+            ran = {"machine": machine(), "threads": given.threads, "rounds": given.rounds, "results": results}
+            RAW.write_text(json.dumps(ran), "utf-8")
     print(page)
 
 

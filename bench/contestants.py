@@ -98,7 +98,12 @@ class Theirs(Side):
             words.save_pretrained(folder)
             words = transformers.AutoTokenizer.from_pretrained(folder)
             bridge = TransformerBridge.boot_transformers(self.name, hf_model=copy.deepcopy(self.model), tokenizer=words)
-        return lambda: SimpleNamespace(**dict(zip(("logits", "cache"), bridge.run_with_cache(ids), strict=True)))
+
+        def run() -> SimpleNamespace:
+            logits, cache = bridge.run_with_cache(ids)
+            return SimpleNamespace(logits=logits, cache=cache)
+
+        return run
 
     def nnsight(self, text: str) -> Contestant:
         """An nnsight trace that keeps the output of every layer, and the logits."""

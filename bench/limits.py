@@ -36,6 +36,7 @@ def fresh_bandwidth() -> float:
     return READ / _median(fill)
 
 
+@cache
 @torch.no_grad()
 def multiply(rows: int, channels: int, out: int) -> float:
     """Float32 operations a second of a product at this shape: the better of torch's own and oneDNN's packed one."""

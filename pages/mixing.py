@@ -4,7 +4,7 @@ import streamlit as st
 from torch import Tensor
 
 from charts.distances import kept
-from charts.heatmap import CLOSE_UP, PICK, TILES, close_up, corner_at, heatmap
+from charts.heatmap import CLOSE_UP, PICK, TILES, corner_at, heatmap
 from charts.parts import by_head
 from charts.theme import KIND_NAMES, MIXER_COLOURS, ramp, scale_colours, share_colours
 from charts.vectors import by_token
@@ -138,7 +138,8 @@ def large(scene: Scene, whole: Tensor) -> None:
         f"{min(last, left + CLOSE_UP - 1)}. A click on a tile of the map above goes there"
     )
     near, most = whole[top : top + CLOSE_UP, left : left + CLOSE_UP].tolist(), float(whole.abs().max())
-    parts.chart(close_up(near, scene.labels, (top, left), most=most, focus=scene.focus, **how), key="close-up")
+    picture = heatmap(near, scene.labels, corner=(top, left), most=most, focus=scene.focus, **how)
+    parts.chart(picture, key="close-up")
 
 
 def look(scene: Scene) -> None:

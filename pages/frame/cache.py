@@ -20,7 +20,7 @@ from core.ablation import switched
 from core.catalogue import SPECIMENS
 from core.distance import REPEATS, Point, by_distance
 from core.errors import Unreachable
-from core.extension import extended, shared
+from core.extension import AROUND, extended, shared
 from core.maps import maps, mean_map, small_maps
 from core.model import Model
 from core.run import Run
@@ -115,9 +115,10 @@ def _long_run(name: str, source: str, text: str, off: tuple[str, ...], _model: M
             found = extended(earlier, text)
         else:
             found = _model.run(text, record=recorded(_model), off=off)
-    if (name, source, off) not in last and len(last) == LAST_RUNS:
-        last.clear()
+    last.pop((name, source, off), None)
     last[name, source, off] = found
+    for oldest in list(last)[:-LAST_RUNS]:
+        last.pop(oldest, None)  # another visitor may have done so by now
     return found
 
 
@@ -129,7 +130,7 @@ def _last_long_runs() -> dict[tuple[str, str, tuple[str, ...]], Run]:
 def recorded(model: Model) -> list[str]:
     """What every run of the app keeps: the stream around each layer, and what it starts from."""
     outside = [site.name for site in model.sites if site.name.startswith("embedding")]
-    return ["residual.before", "residual.after", *outside]
+    return [*AROUND, *outside]
 
 
 def of_run(run: Run, measure: Callable[[Run, *Given], Found], *given: *Given) -> Found:

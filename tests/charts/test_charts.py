@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from charts.heatmap import CLOSE_UP, PICK, close_up, corner_at, heatmap
+from charts.heatmap import CLOSE_UP, PICK, corner_at, heatmap
 from charts.theme import DARK, LIGHT, MIXER_COLOURS, mix, ramp, scale_colours
 from charts.words import before_after, by_layer, lens_grid, top_bars
 from core.specs import MIXER_WORDS
@@ -81,7 +81,7 @@ def test_a_close_up_has_the_exact_cells_and_the_whole_maps_colours() -> None:
     labels = [f"{i} x" for i in range(100)]
     whole = triangle(100)
     near = [row[20:40] for row in whole[30:36]]
-    made = spec(close_up(near, labels, (30, 20), mixer="mamba2", dark=False, most=12.5, focus=31))
+    made = spec(heatmap(near, labels, corner=(30, 20), mixer="mamba2", dark=False, most=12.5, focus=31))
     cells = {(cell["r"], cell["c"]): cell["v"] for cell in rows(made)}
     assert cells == {
         (labels[i], labels[j]): pytest.approx(whole[i][j], rel=1e-3) for i in range(30, 36) for j in range(20, i + 1)
@@ -90,7 +90,7 @@ def test_a_close_up_has_the_exact_cells_and_the_whole_maps_colours() -> None:
     assert made["layer"][0]["encoding"]["y"]["scale"]["domain"] == labels[30:36]
     assert made["layer"][0]["encoding"]["x"]["scale"]["domain"] == labels[20:40]
     assert rows(made, 1) == [{"r": "31 x"}]
-    elsewhere = spec(close_up(near, labels, (30, 20), mixer="mamba2", dark=False, most=12.5, focus=50))
+    elsewhere = spec(heatmap(near, labels, corner=(30, 20), mixer="mamba2", dark=False, most=12.5, focus=50))
     assert len(elsewhere["layer"]) == 1
 
 

@@ -58,7 +58,10 @@ def test_another_text_other_switches_and_short_texts_run_anew(model: Model, went
     assert went_on == [LONG[::-1] + "?"]
 
 
-def test_few_runs_are_kept_for_it(model: Model, went_on: list[str]) -> None:
-    for layer in range(cache.LAST_RUNS + 2):
-        cache.run(model, LONG, off=(f"neuron:0.{layer}",))
-    assert 0 < len(cache._last_long_runs()) <= cache.LAST_RUNS
+def test_the_latest_runs_are_kept_for_it(model: Model, went_on: list[str]) -> None:
+    offs = [(f"neuron:0.{neuron}",) for neuron in range(cache.LAST_RUNS + 2)]
+    for off in offs:
+        cache.run(model, LONG, off=off)
+    assert [key[2] for key in cache._last_long_runs()] == offs[2:]
+    cache.run(model, LONG + "So", off=offs[2])
+    assert [key[2] for key in cache._last_long_runs()] == [*offs[3:], offs[2]]
