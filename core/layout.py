@@ -25,8 +25,8 @@ class Layout:
     """What an architecture says about its tensors. All names are the checkpoint's, without its prefix.
 
     `shapes` are as in the file. `together` lists, by their names within a layer, the weights that lie side by side.
-    `one_sum` names those of a layer whose products may be added up in one piece: an FFN's first, in whose rounding the
-    logits' shows least.
+    `one_sum` names those of a layer whose products may be added up in one piece, since the logits' rounding shows least
+    of theirs: an FFN's first, and what comes out of Granite's layers.
     `in_out` says that the file already stores matrices as (in, out), as GPT-2's does. `row_tables` are read by row and
     stay (row, channel): embeddings.
     """

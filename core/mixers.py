@@ -27,9 +27,9 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)).mul_(weight)
 
 
-def l2_norm(x: Tensor, eps: float = 1e-6) -> Tensor:
-    """x / √(Σ x² + eps) over the last axis: eps stands inside the root, as in the DeltaNet kernels."""
-    return x * torch.rsqrt(x.pow(2).sum(-1, keepdim=True) + eps)
+def l2_norm(x: Tensor, length: float = 1.0, eps: float = 1e-6) -> Tensor:
+    """x / √(Σ x² + eps) · length over the last axis: eps stands inside the root, as in the DeltaNet kernels."""
+    return x * torch.rsqrt(x.pow(2).sum(-1, keepdim=True) + eps).mul_(length)
 
 
 # --- positions -----------------------------------------------------------------------------------------------------
@@ -181,18 +181,32 @@ def decay_between(log_decay: Tensor) -> Tensor:
     return between.tril_().exp_()
 
 
-def _chunks(x: Tensor) -> Tensor:
-    """(b, h, t, …) -> (b, h, chunk, t, …), chunks of equal size; a token that pads the end is 0 and writes nothing.
+def _in_chunks(tokens: int) -> tuple[int, int]:
+    """How many chunks of one size a text makes, and that size. Up to twice `CHUNK` tokens are one."""
+    count = 1 if tokens <= 2 * CHUNK else -(-tokens // CHUNK)
+    return count, -(-tokens // count)
 
-    Up to twice `CHUNK` tokens are one. In memory a token's heads stay side by side, as the projection left them.
+
+def _chunks(x: Tensor) -> Tensor:
+    """(b, h, t, …) -> (b, h, chunk, t, …); a token that pads the end is 0 and writes nothing.
+
+    In memory a token's heads stay side by side, as the projection left them.
     """
-    count = 1 if x.shape[2] <= 2 * CHUNK else -(-x.shape[2] // CHUNK)
-    size = -(-x.shape[2] // count)
+    count, size = _in_chunks(x.shape[2])
     x, missing = x.transpose(1, 2), count * size - x.shape[2]
     if missing:
         x = F.pad(x, (0, 0) * (x.ndim - 2) + (0, missing))
     chunked: Tensor = x.unflatten(1, (count, size))
     return chunked.movedim(3, 1)
+
+
+def _chunks_by_head(x: Tensor) -> Tensor:
+    """(b, h, t, …) -> (b · h, chunk, t, …), padded in the same way. In memory each head's tokens lie side by side."""
+    count, size = _in_chunks(x.shape[2])
+    padded = x.new_zeros(*x.shape[:2], count * size, *x.shape[3:])
+    padded[:, :, : x.shape[2]] = x
+    chunked: Tensor = padded.flatten(0, 1).unflatten(1, (count, size))
+    return chunked
 
 
 # --- Mamba2 (Dao & Gu 2024, "Transformers are SSMs") -----------------------------------------------------------------
@@ -285,8 +299,8 @@ def gated_delta(q: Tensor, k: Tensor, v: Tensor, log_alpha: Tensor, beta: Tensor
     q, k: (b, h, t, key channel); v: (b, h, t, value channel); log_alpha ≤ 0 and beta: (b, h, t).
     Returns (b, h, t, value channel).
     """
-    tokens = k.shape[2]
-    q, k, v, log_alpha, beta = (_chunks(x).contiguous() for x in (q, k, v, log_alpha, beta))
+    tokens, heads, size = k.shape[2], k.shape[1], _in_chunks(k.shape[2])[1]
+    q, k, v, log_alpha, beta = (_chunks_by_head(x) for x in (q, k, v, log_alpha, beta))
     decay = decay_between(log_alpha)
     total = log_alpha.double().cumsum(-1)
     from_start = total.to(q.dtype).exp()
@@ -299,15 +313,19 @@ def gated_delta(q: Tensor, k: Tensor, v: Tensor, log_alpha: Tensor, beta: Tensor
     written = delta_writes(k @ keys * decay, beta)
     writes, erases = written @ v, (written * from_start.unsqueeze(-2)) @ k
 
-    # 2. Chunk after chunk: less what the old state has under these keys, then on to the next state.
-    state, ys = v.new_zeros(*k.shape[:2], k.shape[-1], v.shape[-1]), []
+    # 2. Chunk after chunk: less what the old state has under these keys, then on to the next state. What is erased and
+    #    what q reads of the old state come by one product.
+    state, ys = v.new_zeros(len(k), k.shape[-1], v.shape[-1]), []
     whole = total[..., -1].to(q.dtype).exp()[..., None, None]
-    q, keys = q * from_start.unsqueeze(-1), keys * to_end.unsqueeze(-2)
-    for c in range(k.shape[2]):
-        new = writes[:, :, c] - erases[:, :, c] @ state
-        ys.append(q[:, :, c] @ state + reads[:, :, c] @ new)
-        state = whole[:, :, c] * state + keys[:, :, c] @ new
-    return torch.cat(ys, dim=2)[:, :, :tokens]
+    asked = torch.cat((erases, q * from_start.unsqueeze(-1)), dim=2)
+    keys = keys * to_end.unsqueeze(-2)
+    for c in range(k.shape[1]):
+        erased, read = (asked[:, c] @ state).split(size, dim=1)
+        new = writes[:, c] - erased
+        ys.append(torch.baddbmm(read, reads[:, c], new))
+        state = torch.baddbmm(whole[:, c] * state, keys[:, c], new)
+    whole_text: Tensor = torch.cat(ys, dim=1).unflatten(0, (-1, heads))
+    return whole_text[:, :, :tokens]
 
 
 def delta_writes(overlap: Tensor, beta: Tensor) -> Tensor:

@@ -107,7 +107,7 @@ class Granite(Model):
             layer_prefix="layers.",
             layers=self.layers,
             together=(("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),),
-            one_sum=("shared_mlp.input_linear",),
+            one_sum=("shared_mlp.input_linear", "shared_mlp.output_linear", "mamba.out_proj"),
             row_tables=("embed_tokens.weight", "lm_head.weight"),
         )
 

@@ -209,9 +209,9 @@ class Qwen35(Model):
         keys = self.key_heads * self.key_dim
         q, k, v = qkv.split([keys, keys, self.value_heads * self.value_dim], dim=-1)
         share = self.value_heads // self.key_heads
-        q, k = (repeat_heads(l2_norm(split_heads(x, self.key_dim)), share) for x in (q, k))
-        q = tap("deltanet.query", q * self.key_dim**-0.5)  # (batch, value head, token, key_dim)
-        k, v = tap("deltanet.key", k), tap("deltanet.value", split_heads(v, self.value_dim))
+        q, k = l2_norm(split_heads(q, self.key_dim), self.key_dim**-0.5), l2_norm(split_heads(k, self.key_dim))
+        q = tap("deltanet.query", repeat_heads(q, share))  # (batch, value head, token, key_dim)
+        k, v = tap("deltanet.key", repeat_heads(k, share)), tap("deltanet.value", split_heads(v, self.value_dim))
         log_alpha = (-torch.exp(w["linear_attn.A_log"]) * F.softplus(a + w["linear_attn.dt_bias"])).transpose(1, 2)
         if tap.wants("deltanet.alpha"):
             tap("deltanet.alpha", log_alpha.exp())
