@@ -7,6 +7,7 @@ import streamlit as st
 from core.catalogue import TITLES
 from core.memory import keep_freed, settle
 from core.specs import GRAMMAR
+from core.threads import use_all_cores
 from core.tokens import visible
 from pages.frame import cache, scene, state, walk
 
@@ -111,7 +112,7 @@ def main() -> None:
     """One run of the app: the frame, then the page."""
     st.set_page_config("Tokenwalk", page_icon=str(ASSETS / "icon.png"), layout="wide")
     style()
-    cache.use_all_cores()
+    use_all_cores()
     keep_freed()
     page = st.navigation(walk.pages(), expanded=True)
     state.start()

@@ -20,6 +20,7 @@ from bench.models import ENTRIES
 from bench.report import render
 from bench.timing import Process
 from core.catalogue import SPECIMENS, smollm2_folder
+from core.threads import WAITING
 
 PAGE = Path(__file__).parent / "RESULTS.md"
 RAW = Path(__file__).parents[1] / "artifacts" / "bench.json"  # the figures of a whole run
@@ -39,7 +40,7 @@ def machine() -> str:
 def measure(models: list[str], tokens: list[int], parts: list[str], rounds: int, threads: int) -> Iterator[Any]:
     """(part, its results), the short parts first."""
     if "memory" in parts:
-        with Process(memory.Loading) as fresh:
+        with Process(memory.Loading, waiting=WAITING) as fresh:
             yield "memory", fresh.call("measure")
     if "cold" in parts:
         specimen = next(iter(SPECIMENS.values())).folder

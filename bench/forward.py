@@ -7,6 +7,7 @@ import numpy as np
 
 from bench.contestants import ours, theirs
 from bench.timing import Process, side_by_side
+from core.threads import WAITING
 
 PEERS = ("recorded", "transformer_lens", "nnsight")
 WITH_PEERS = ("smollm2", "gpt2")
@@ -18,7 +19,11 @@ def measure(name: str, tokens: list[int], rounds: int, threads: int) -> dict[str
     """The medians in seconds, by number of tokens, the limits beside them, and notes on peers that do not run."""
     rows: dict[str, Any] = {}
     notes: set[str] = set()
-    with Process(theirs, name, threads) as reference, Process(ours, name, threads) as project, ExitStack() as more:
+    with (
+        Process(theirs, name, threads) as reference,
+        Process(ours, name, threads, waiting=WAITING) as project,
+        ExitStack() as more,
+    ):
         kept = more.enter_context(Process(theirs, name, threads, True)) if name in WITH_PEERS else None
         for count in tokens:
             off = disagreement(

@@ -120,7 +120,7 @@ def peers_table(results: Mapping[str, Any]) -> list[str]:
         "Ratios to transformers as it comes. “Memory kept”: its process reuses freed memory, as the project's does",
         "(`core/memory.py`); what a long text gains by that alone. “Recorded”: with all hidden states and attention",
         "maps. “run_with_cache”: TransformerLens's bridge, as it comes. “nnsight”: a trace that keeps every layer's",
-        "output.",
+        "output. The project's threads wait for each other as `core/threads.py` has it, the peers' as torch has it.",
     ]
     return ["## The peers", "", *lines, "", *about, *notes, ""]
 

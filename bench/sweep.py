@@ -6,12 +6,16 @@ import numpy as np
 
 from bench.contestants import ours, theirs
 from bench.timing import Process, side_by_side
+from core.threads import WAITING
 
 
 def measure(tokens: list[int], rounds: int, threads: int) -> dict[str, Any]:
     """Seconds of both, and the largest difference of a probability, by number of tokens."""
     rows = {}
-    with Process(theirs, "smollm2", threads) as reference, Process(ours, "smollm2", threads) as project:
+    with (
+        Process(theirs, "smollm2", threads) as reference,
+        Process(ours, "smollm2", threads, waiting=WAITING) as project,
+    ):
         for count in tokens:
             separate, together = reference.call("result", "separate", count), project.call("result", "sweep", count)
             contestants = {"separate": reference.turn("separate", count), "sweep": project.turn("sweep", count)}

@@ -5,25 +5,32 @@ does to its process is no help to the other.
 """
 
 import multiprocessing
+import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
+from unittest.mock import patch
 
 PAUSE = 0.1  # seconds
+AS_TORCH_COMES = {"GOMP_SPINCOUNT": "300000"}  # its OpenMP's own default
 
 
 class Process:
     """An object that lives in a fresh process: `Process(Theirs, "gpt2").call("logits", 18)`."""
 
-    def __init__(self, kind: Callable[..., Any], *arguments: Any) -> None:
-        """`kind(*arguments)` is made over there; kind and arguments must be importable and picklable."""
+    def __init__(self, kind: Callable[..., Any], *arguments: Any, waiting: Mapping[str, str] = AS_TORCH_COMES) -> None:
+        """`kind(*arguments)` is made over there; kind and arguments must be importable and picklable.
+
+        `waiting` is how its threads wait for each other: for the project's own `core.threads.WAITING`.
+        """
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
         self.process = context.Process(target=_serve, args=(other, kind, arguments), daemon=True)
-        self.process.start()
+        with patch.dict(os.environ, waiting):
+            self.process.start()
         other.close()
 
     def call(self, method: str, *arguments: Any) -> Any:

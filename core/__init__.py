@@ -7,6 +7,7 @@ run = model.run("The capital of France is", record=["attention.pattern:3"], off=
 run.top(3), run.pieces, run.values["attention.pattern"][3]
 """
 
+from core import threads  # noqa: F401 (before torch is imported, which reads its setting then)
 from core.errors import TokenwalkError
 from core.run import Candidate, Run
 from core.weights import load

@@ -4,7 +4,6 @@ A run is never changed after it was made, so that thirty browsers with the same 
 leading underscore are not part of a key: a model is known by its card's name and source.
 """
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any, TypeVar, TypeVarTuple
 
 import streamlit as st
-import torch
 from torch import Tensor
 
 from core import TokenwalkError, hub, weights
@@ -37,22 +35,6 @@ _SLOTS = threading.BoundedSemaphore(2)  # computations at a time: more would onl
 
 Given = TypeVarTuple("Given")
 Found = TypeVar("Found")
-
-
-def use_all_cores() -> None:
-    """Threads for torch by the container's quota: torch counts the host's cores, and is throttled for it."""
-    threads = min(len(os.sched_getaffinity(0)), _quota() or 1 << 16)
-    if torch.get_num_threads() != threads:
-        torch.set_num_threads(threads)
-
-
-def _quota() -> int | None:
-    """Whole cores of the cgroup's CPU quota, or None where there is none."""
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text("ascii").split()
-    except (OSError, ValueError):
-        return None
-    return None if quota == "max" else max(1, round(int(quota) / int(period)))
 
 
 def model(name: str, progress: hub.Progress) -> Model:

@@ -1,5 +1,6 @@
 """What the benchmarks time is the same computation on both sides."""
 
+import os
 from collections.abc import Callable
 
 import numpy as np
@@ -11,6 +12,7 @@ from bench.forward import disagreement
 from bench.models import ENTRIES, SIZES, text_of
 from bench.sweep import softmax
 from bench.timing import Process, side_by_side
+from core.threads import WAITING
 from tests.full_sizes import CONFIGS
 from tests.reference import RELATIVE
 from tests.tiny import BASE, tiny
@@ -89,3 +91,11 @@ def test_the_operations_are_those_of_the_matrices_attention_and_one_head() -> No
     inside = model.weights.layers[0]["self_attn.o_proj.weight"].shape[0]
     expected = 2 * 10 * matrices + model.layers * 2 * 100 * inside + 2 * model.width * model.vocabulary
     assert limits.operations(model, 10) == expected
+
+
+def test_a_processs_threads_wait_as_it_is_told() -> None:
+    here = dict(os.environ)
+    with Process(os.getenv, "GOMP_SPINCOUNT") as theirs, Process(os.getenv, "GOMP_SPINCOUNT", waiting=WAITING) as ours:
+        assert theirs.call("__str__") == "300000"
+        assert ours.call("__str__") == WAITING["GOMP_SPINCOUNT"]
+    assert dict(os.environ) == here
