@@ -40,7 +40,12 @@ class Side:
 
     @torch.no_grad()
     def seconds(self, name: str, tokens: int) -> float:
-        return seconds(self.contestant(name, tokens))
+        took = seconds(self.contestant(name, tokens))
+        self.rest()
+        return took
+
+    def rest(self) -> None:
+        """What the contestant's own program does between two of its runs."""
 
     @torch.no_grad()
     def result(self, name: str, tokens: int) -> np.ndarray | None:
@@ -149,6 +154,9 @@ class Ours(Side):
 
     def logits(self, found: Any) -> Tensor | None:
         return found if isinstance(found, Tensor) else found.logits_at()
+
+    def rest(self) -> None:
+        memory.settle()
 
     def recording(self, text: str, *sites: str) -> Run:
         run = self.model.run(text, sites)

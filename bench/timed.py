@@ -74,7 +74,9 @@ def watch(log: Path) -> None:
         with log.open("a", encoding="utf-8") as lines:
             print(json.dumps(clock.spent), file=lines)
         clock.spent = dict.fromkeys(clock.spent, 0.0)
+        clock.inside = True  # no page spends this
         settle()
+        clock.inside = False
 
     memory.settle = finish
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 # Option numbers of mallopt, from glibc's malloc.h.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -2, -3, -8
-SHARE = 8  # the process holds on to an eighth of the memory that it may use,
-MOST = (1 << 31) - 1  # or as many bytes as mallopt can be told, where that is less
+NEVER = -1  # of its own accord
+SHARE = 8  # between two of its runs, the process holds on to an eighth of the memory that it may use
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # a container's: cgroup 2, 1
 LARGEST = 1 << 30  # bytes: anything larger comes from the system and goes back to it
 STEP = 128 << 20  # bytes that it asks the system for at a time; untouched, they cost nothing
@@ -34,21 +34,36 @@ def available() -> int:
     return min(sizes)
 
 
+class _Counted(ctypes.Structure):
+    """glibc's mallinfo2: what the C library has, in bytes."""
+
+    _fields_ = (("other", ctypes.c_size_t * 8), ("free", ctypes.c_size_t), ("on_top", ctypes.c_size_t))
+
+
+def _library() -> ctypes.CDLL | None:
+    """The C library, where it is one that can be asked for all of this: glibc from 2.33 on."""
+    try:
+        library = ctypes.CDLL(None)
+        library.mallinfo2.restype = _Counted
+        library.malloc_trim.argtypes = (ctypes.c_size_t,)
+        _ = library.mallopt
+    except (AttributeError, OSError, TypeError):
+        return None
+    return library
+
+
 @cache
 def keep_freed() -> bool:
-    """Makes the process reuse what it has freed, up to its share of memory: for programs, before their first tensor.
+    """Makes the process reuse what it has freed: for programs, before their first tensor. `settle` bounds it.
 
     What it does ask the system for, torch asks for in pages of 2 MB, where the system has such. Returns whether the C
     library heard: glibc does; others go on as they were.
     """
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):
+    if (library := _library()) is None:
         return False
-    kept = min(available() // SHARE, MOST)
-    settings = ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, LARGEST), (_TRIM_THRESHOLD, kept), (_TOP_PAD, STEP))
-    taken = [mallopt(option, value) for option, value in settings]
+    settings = ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, LARGEST), (_TRIM_THRESHOLD, NEVER), (_TOP_PAD, STEP))
+    taken = [library.mallopt(option, value) for option, value in settings]
     return all(taken)
 
 
@@ -56,12 +71,16 @@ _settled = 0
 
 
 def settle() -> None:
-    """Takes all objects that are there out of the garbage collector's sight, where modules came in since the last time.
+    """For a program's main loop, after its work: a run's memory is free by then, its imports are behind it.
 
-    For a program's main loop, after its work: the imports of a first run are behind it by then.
+    Gives back what is free beyond the process's share; and where modules came in since the last time, takes all objects
+    that are there out of the garbage collector's sight.
     """
     global _settled
     if len(sys.modules) != _settled:
         _settled = len(sys.modules)
         gc.collect()
         gc.freeze()
+    share = available() // SHARE
+    if (library := _library()) is not None and library.mallinfo2().free > share:
+        library.malloc_trim(share)

@@ -114,8 +114,15 @@ def pattern_blocks(q: Tensor, k: Tensor, scale: float, window: int | None) -> It
 
 
 def empty_pattern(q: Tensor, k: Tensor) -> Tensor:
-    """Zeros for the pattern of q (b, h, t, channel) and k (b, kv head, s, channel): (b, kv head, h of it, t, s)."""
-    return q.new_zeros(q.shape[0], k.shape[1], q.shape[1] // k.shape[1], q.shape[2], k.shape[2])
+    """Room for the pattern of q (b, h, t, channel) and k (b, kv head, s, channel): (b, kv head, h of it, t, s)."""
+    return q.new_empty(q.shape[0], k.shape[1], q.shape[1] // k.shape[1], q.shape[2], k.shape[2])
+
+
+def _write(pattern: Tensor, rows: slice, seen: slice, block: Tensor) -> None:
+    """A block of `pattern_blocks` into the whole pattern, and 0 for all that its tokens do not see."""
+    pattern[..., rows, : seen.start] = 0
+    pattern[..., rows, seen] = block
+    pattern[..., rows, seen.stop :] = 0
 
 
 def attention_pattern(q: Tensor, k: Tensor, scale: float, window: int | None = None) -> Tensor:
@@ -125,7 +132,7 @@ def attention_pattern(q: Tensor, k: Tensor, scale: float, window: int | None = N
     """
     pattern = empty_pattern(q, k)
     for rows, seen, block in pattern_blocks(q, k, scale, window):
-        pattern[..., rows, seen] = block
+        _write(pattern, rows, seen, block)
     return pattern.flatten(1, 2)
 
 
@@ -149,7 +156,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, scale: float, tap: Tap, window: i
     zs = []
     for rows, seen, block in pattern_blocks(q, k, scale, window):
         if pattern is not None:
-            pattern[..., rows, seen] = block
+            _write(pattern, rows, seen, block)
         z = block.flatten(2, 3) @ v[:, :, seen]
         zs.append(z.unflatten(2, block.shape[2:4]).movedim(3, 1))  # (b, t, kv head, h of it, channel)
     if pattern is not None:

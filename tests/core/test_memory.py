@@ -6,7 +6,6 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -64,6 +63,7 @@ def test_what_is_there_leaves_the_garbage_collectors_sight_once_and_after_import
 def test_a_c_library_without_it_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: object())
     assert memory.keep_freed.__wrapped__() is False
+    memory.settle()
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,28 @@ def test_a_containers_limit_counts(
     assert memory.available() == (allowed or machine)
 
 
-@pytest.mark.parametrize(("allowed", "kept"), [(1 << 30, 1 << 27), (1 << 40, (1 << 31) - 1)])
-def test_an_eighth_of_the_memory_is_kept(allowed: int, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: dict[int, int] = {}
-    library = SimpleNamespace(mallopt=lambda option, value: told.update({option: value}) or 1)
-    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: library)
-    monkeypatch.setattr(memory, "available", lambda: allowed)
-    assert memory.keep_freed.__wrapped__() is True
-    assert told[-1] == kept  # M_TRIM_THRESHOLD
+HELD = """
+import json, sys, torch
+from core import memory
+from pathlib import Path
+memory.keep_freed()
+memory.available = lambda: int(sys.argv[1])
+def held():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) * 1024
+memory.settle()
+before = held()
+many = [torch.ones(12 << 20) for _ in range(10)]  # 480 MB
+del many
+after = held()
+memory.settle()
+print(json.dumps([after - before, held() - before]))
+"""
+
+
+@pytest.mark.parametrize(("share", "kept"), [(1 << 30, 480 << 20), (200 << 20, 200 << 20)], ids=["enough", "too much"])
+def test_what_is_free_beyond_the_share_goes_back_after_the_work(share: int, kept: int) -> None:
+    command = [sys.executable, "-c", HELD, str(memory.SHARE * share)]
+    freed, settled = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert freed == pytest.approx(480 << 20, abs=20 << 20)
+    assert settled == pytest.approx(kept, abs=20 << 20)
