@@ -38,6 +38,7 @@ bench: $(PEERS)/peers.stamp $(VENV)/test.stamp model
 	$(PEERS)/bin/python -m bench
 	$(BIN)/python -m tools.browser
 	$(BIN)/python -m bench.pages
+	$(BIN)/python -m bench.visitors
 
 model: $(VENV)/app.stamp
 	$(BIN)/python -m tools.smollm2

@@ -46,7 +46,7 @@ def forward_table(results: Mapping[str, Any]) -> list[str]:
             limit = bar and bar * WITH_MAPS
             lines.append(
                 f"| {entry.title} | {int(tokens):,} | {base * 1e3:,.0f} | {mine * 1e3:,.0f} | {mark(mine / base, bar)} "
-                f"| {bar or '–'} | {mark(maps / base, limit)} | {f'{limit:.2f}' if limit else '–'} "
+                f"| {bar or '–'} | {mark(maps / base, limit)} | {f'{limit:.3f}' if limit else '–'} "
                 f"| {row['limits']['read'] / base:.2f} | {row['limits']['products'] / base:.2f} | {row['off']:.0e} |"
             )
     absent = [entry.title for entry in ENTRIES if entry.name not in results]
@@ -92,7 +92,7 @@ def _missed_by(entry: Entry, rows: Mapping[str, Any]) -> Iterator[str]:
             )
         if maps > bar * WITH_MAPS:
             yield (
-                f"{name}, with maps: {figure(maps, bar * WITH_MAPS)} against {bar * WITH_MAPS:.2f}; the run without "
+                f"{name}, with maps: {figure(maps, bar * WITH_MAPS)} against {bar * WITH_MAPS:.3f}; the run without "
                 f"them takes {mine:.2f}. Filling as much memory as the maps take, fresh from the system, takes "
                 f"{limits['maps'] / base:.2f}."
             )
@@ -178,7 +178,7 @@ def other_runs(others: Sequence[Mapping[str, Any]]) -> list[str]:
                 ", ".join(mark(row[which] / row["transformers"], goal) for row in rows)
                 for which, goal in (("project", bar), ("project, maps", limit))
             )
-            most = f"{limit:.2f}" if limit else "–"
+            most = f"{limit:.3f}" if limit else "–"
             lines.append(f"| {entry.title} | {tokens:,} | {plain} | {bar or '–'} | {maps} | {most} |")
     for tokens, bar in SWEEP_BARS.items():
         rows = [each["sweep"][tokens]["seconds"] for each in others]
