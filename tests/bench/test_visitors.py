@@ -1,6 +1,7 @@
 """The visitors that the benchmark sends: each sees a page, and an error in its place is said."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,18 @@ def test_every_sentence_is_another_one() -> None:
     assert len({visitors.sentence(number) for number in range(40 * len(visitors.PAGES))}) == 40 * len(visitors.PAGES)
 
 
+def visit(url: str, page: str) -> dict[str, list[float]]:
+    """In a thread of its own: a browser's tests leave an event loop running in theirs."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(visitors.occasions(url, page, "specimen-qwen3", 0))).result()
+
+
 def test_visitors_see_their_pages_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(visitors, "VISITORS", 3)
     with served(tmp_path / "clocks") as url:
-        found = asyncio.run(visitors.occasions(url, "mixing", "specimen-qwen3", 0))
+        found = visit(url, "mixing")
         with pytest.raises(RuntimeError, match="There is no page “nowhere”"):
-            asyncio.run(visitors.occasions(url, "nowhere", "specimen-qwen3", 0))
+            visit(url, "nowhere")
     assert {name: len(each) for name, each in found.items()} == {
         "alone": 1,
         "one link": 3,
