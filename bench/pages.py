@@ -81,12 +81,12 @@ class Change:
 
 
 @contextmanager
-def served(log: Path) -> Iterator[str]:
-    """The address of an app that runs for so long, with its clocks on."""
+def served(*program: str) -> Iterator[str]:
+    """The address of an app that runs for so long: `python -m` with this program and its arguments."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "bench.timed", str(log), f"--server.port={port}"]
+    command = [sys.executable, "-m", *program, f"--server.port={port}"]
     root = Path(__file__).parents[1]
     process = subprocess.Popen(command, cwd=root, env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -176,7 +176,7 @@ def measure() -> str:
     titles = {step.path: step.title for step in STEPS}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         log = Path(folder) / "clocks"
-        with served(log) as url:
+        with served("bench.timed", str(log)) as url:
             browser = playwright.chromium.launch(executable_path=find(), args=["--no-sandbox", "--disable-gpu"])
             for path, model, text, which in texts():
                 context = browser.new_context(viewport={"width": 1440, "height": 1000})

@@ -10,7 +10,6 @@ to thirty new ones.
 
 import asyncio
 import statistics
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -26,6 +25,7 @@ from core.distance import HEAD, TAIL
 from pages.frame.walk import STEPS
 
 PAGE = Path(__file__).parent / "VISITORS.md"
+APP = ("streamlit", "run", "app.py", "--server.headless=true")
 VISITORS = 30
 PAGES = ("start", "mixing", "logit_lens")
 PROTOCOL = Subprotocol("streamlit")
@@ -40,24 +40,25 @@ class Visitor:
         self.socket = socket
 
     async def see(self, page: str, model: str, text: str) -> float:
-        """Seconds until the page stands. Raises RuntimeError where it shows an error in its place."""
+        """Seconds until the page stands. Raises RuntimeError for an error in its place, or another sentence's page."""
         asked = BackMsg()
         asked.rerun_script.query_string = urlencode({"models": model, "text": text})
         asked.rerun_script.page_name = page
-        asked.rerun_script.is_history_navigation = True
         began = asyncio.get_running_loop().time()
         await self.socket.send(asked.SerializeToString())
-        drawn = 0  # a first message may end the run that this one stops
+        shown = False
         while True:
-            message = ForwardMsg.FromString(await self.socket.recv(decode=False))
+            received = await self.socket.recv(decode=False)
+            shown |= text.encode() in received
+            message = ForwardMsg.FromString(received)
             match message.WhichOneof("type"):
                 case "page_not_found":
                     raise RuntimeError(f"There is no page “{page}”.")
                 case "delta" if message.delta.new_element.WhichOneof("type") == "exception":
                     raise RuntimeError(message.delta.new_element.exception.message)
-                case "delta":
-                    drawn += 1
-                case "script_finished" if message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY and drawn:
+                case "script_finished" if message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY:
+                    if not shown:
+                        raise RuntimeError(f"The page is not about “{text}”.")
                     return asyncio.get_running_loop().time() - began
 
 
@@ -94,7 +95,7 @@ async def occasions(url: str, page: str, model: str, first: int) -> dict[str, li
 def measure() -> Iterator[str]:
     """The table's lines, in Markdown."""
     titles = {step.path: step.title for step in STEPS}
-    with tempfile.TemporaryDirectory() as folder, served(Path(folder) / "clocks") as url:
+    with served(*APP) as url:
         for model in MODELS:
             for place, page in enumerate(PAGES):
                 found = asyncio.run(occasions(url, "" if page == "start" else page, model, 40 * place))

@@ -1,10 +1,11 @@
 """How many threads torch computes with, and how long they wait for each other.
 
 Between two products torch's threads keep their cores busy, waiting for the next one: by default through some 300,000
-turns of a loop, which is milliseconds. A run on an idle machine gains by that. Where a browser or other visitors want
-the same cores, the thread that all the others wait for does not get one: with a browser on the same two cores, a change
-of layer took a small model ten times as long (120 ms for 12). 10,000 turns bridge the gaps within a run at no loss;
-1,000 make a short run half as long again. Torch reads this when it is first imported: this module comes before it.
+turns of a loop, which is milliseconds. A run on an idle machine gains by that. Where a browser wants the same cores,
+the thread that all the others wait for does not get one: on two cores, a change of layer took a small model up to ten
+times as long (120 ms for 12). 10,000 turns bridge the gaps within a run at no loss; 1,000 make a short run half as long
+again. Thirty visitors whose browsers run elsewhere wait as long either way. Torch reads this when it is first imported:
+this module comes before it.
 """
 
 import os
@@ -19,7 +20,7 @@ for name, turns in WAITING.items():
 
 def use_all_cores() -> None:
     """Threads for torch by the container's quota: torch counts the host's cores, and is throttled for it."""
-    import torch
+    import torch  # not above: see there
 
     here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = min(here, _quota() or here)

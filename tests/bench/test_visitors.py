@@ -2,7 +2,6 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -20,9 +19,9 @@ def visit(url: str, page: str) -> dict[str, list[float]]:
         return thread.submit(lambda: asyncio.run(visitors.occasions(url, page, "specimen-qwen3", 0))).result()
 
 
-def test_visitors_see_their_pages_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_visitors_see_their_pages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(visitors, "VISITORS", 3)
-    with served(tmp_path / "clocks") as url:
+    with served(*visitors.APP) as url:
         found = visit(url, "mixing")
         with pytest.raises(RuntimeError, match="There is no page “nowhere”"):
             visit(url, "nowhere")
