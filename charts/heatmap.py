@@ -78,7 +78,7 @@ def _colour(mixer: str, most: float, dark: bool) -> alt.Color:
         "v:Q",
         scale=alt.Scale(domain=domain, range=scale_colours(mixer, dark), clamp=True, interpolate="rgb"),
         legend=alt.Legend(
-            title="signed weight" if signed else "share read, 0 to 1", orient="top", gradientLength=200, format=".2g"
+            title="signed weight" if signed else "share read, 0 to 1", orient="top", gradientLength=200, format=".2~r"
         ),
     )
 
