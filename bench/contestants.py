@@ -3,6 +3,7 @@
 import copy
 import tempfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,13 +13,15 @@ import transformers
 from torch import Tensor
 
 from bench import limits
-from bench.models import project, reference, text_of, tokenizer_of
+from bench.models import SIZES, reference, save, text_of, tokenizer_of
 from bench.timing import seconds
 from core import memory
 from core.ablation import switched
 from core.model import Model
 from core.run import Run
 from core.tokens import Tokenizer
+from core.weights import load_folder
+from tests.full_sizes import CONFIGS
 
 Contestant = Callable[[], Any]  # one timed call; it returns all that it found, so that letting go is not timed
 
@@ -73,6 +76,10 @@ class Theirs(Side):
             tokenizer,
         )
         self.name, self.model = name, model
+
+    def save(self, folder: Path) -> None:
+        """Writes the model as files, for the project."""
+        save(self.model, CONFIGS[SIZES[self.name]], self.tokenizer, folder)
 
     def ids(self, text: str) -> Tensor:
         return torch.tensor([[token.id for token in self.tokenizer.encode(text)]])
@@ -191,8 +198,8 @@ def theirs(name: str, threads: int, kept: bool = False) -> Theirs:
     return Theirs(name, reference(name), tokenizer_of(name))
 
 
-def ours(name: str, threads: int) -> Ours:
+def ours(folder: Path, threads: int) -> Ours:
     """For a process of its own, set up as the app sets up its own."""
     torch.set_num_threads(threads)
     memory.keep_freed()
-    return Ours(project(name))
+    return Ours(load_folder(folder))

@@ -1,12 +1,15 @@
 """One model's rows of the table: its forward pass on every side, one number of tokens after the other."""
 
 from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from bench.contestants import ours, theirs
 from bench.timing import Process, side_by_side
+from core.catalogue import smollm2_folder
 from core.threads import WAITING
 
 PEERS = ("recorded", "transformer_lens", "nnsight")
@@ -19,11 +22,12 @@ def measure(name: str, tokens: list[int], rounds: int, threads: int) -> dict[str
     """The medians in seconds, by number of tokens, the limits beside them, and notes on peers that do not run."""
     rows: dict[str, Any] = {}
     notes: set[str] = set()
-    with (
-        Process(theirs, name, threads) as reference,
-        Process(ours, name, threads, waiting=WAITING) as project,
-        ExitStack() as more,
-    ):
+    with Process(theirs, name, threads) as reference, ExitStack() as more:
+        folder = smollm2_folder()
+        if name != "smollm2":
+            folder = Path(more.enter_context(TemporaryDirectory()))
+            reference.call("save", folder)
+        project = more.enter_context(Process(ours, folder, threads, waiting=WAITING))
         kept = more.enter_context(Process(theirs, name, threads, True)) if name in WITH_PEERS else None
         for count in tokens:
             off = disagreement(

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import torch
 
-from bench.models import project, text_of
+from bench.models import text_of
+from core.catalogue import SMOLLM2
 from core.memory import keep_freed
+from core.weights import load
 
 TOKENS = 1410
 STATUS, PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -24,7 +26,7 @@ class Loading:
         torch.set_num_threads(2)
         keep_freed()
         before = _bytes("VmRSS:")
-        model = project("smollm2")
+        model = load(SMOLLM2)
         loaded = _bytes("VmRSS:")
         text = text_of(model.tokenizer, TOKENS)
         model.run("A short text first.").logits_at()

@@ -1,17 +1,18 @@
 """The models of the table: one set of weights, given to transformers and to this project."""
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+from safetensors.torch import save_file
 
-from core.catalogue import SMOLLM2, smollm2_folder
-from core.model import Model
+from core.catalogue import smollm2_folder
 from core.tokens import Tokenizer
-from core.weights import load
 from tests.full_sizes import CONFIGS
-from tests.reference import ours, random_reference, tiny_tokenizer
+from tests.reference import random_reference, tiny_tokenizer
 
 PASSAGE = "Alice gave the book to Bob, and then he went to the old house by the river. It was late in the day. "
 
@@ -52,9 +53,13 @@ def reference(name: str) -> Any:
     return found.eval().requires_grad_(False)
 
 
-def project(name: str) -> Model:
-    """This project's model on the same weights."""
-    return load(SMOLLM2) if name == "smollm2" else ours(reference(name), CONFIGS[SIZES[name]])
+def save(model: Any, settings: dict[str, Any], tokenizer: Tokenizer, folder: Path) -> None:
+    """Writes the reference's model as files: the project loads its weights from there, as it does everywhere."""
+    tied = {"lm_head.weight"} if model.config.tie_word_embeddings else set()
+    tensors = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(settings), "utf-8")
+    tokenizer.fast.save(str(folder / "tokenizer.json"))
 
 
 def tokenizer_of(name: str) -> Tokenizer:

@@ -6,6 +6,7 @@ import numpy as np
 
 from bench.contestants import ours, theirs
 from bench.timing import Process, side_by_side
+from core.catalogue import smollm2_folder
 from core.threads import WAITING
 
 
@@ -14,7 +15,7 @@ def measure(tokens: list[int], rounds: int, threads: int) -> dict[str, Any]:
     rows = {}
     with (
         Process(theirs, "smollm2", threads) as reference,
-        Process(ours, "smollm2", threads, waiting=WAITING) as project,
+        Process(ours, smollm2_folder(), threads, waiting=WAITING) as project,
     ):
         for count in tokens:
             separate, together = reference.call("result", "separate", count), project.call("result", "sweep", count)

@@ -19,7 +19,7 @@ from pathlib import Path
 # Option numbers of mallopt, from glibc's malloc.h.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -2, -3, -8
 NEVER = -1  # of its own accord
-SHARE = 8  # between two of its runs, the process holds on to an eighth of the memory that it may use
+MOST, LEFT = 5, 10  # between two of its runs, the process holds a fifth of the memory that it may use, else a tenth
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # a container's: cgroup 2, 1
 LARGEST = 1 << 30  # bytes: anything larger comes from the system and goes back to it
 STEP = 128 << 20  # bytes that it asks the system for at a time; untouched, they cost nothing
@@ -37,7 +37,12 @@ def available() -> int:
 class _Counted(ctypes.Structure):
     """glibc's mallinfo2: what the C library has, in bytes."""
 
-    _fields_ = (("other", ctypes.c_size_t * 8), ("free", ctypes.c_size_t), ("on_top", ctypes.c_size_t))
+    _fields_ = (
+        ("other", ctypes.c_size_t * 7),
+        ("used", ctypes.c_size_t),
+        ("free", ctypes.c_size_t),
+        ("on_top", ctypes.c_size_t),
+    )
 
 
 def _library() -> ctypes.CDLL | None:
@@ -67,20 +72,39 @@ def keep_freed() -> bool:
     return all(taken)
 
 
+def _idle(counted: _Counted) -> int:
+    """Bytes of memory that nothing uses and the process holds all the same.
+
+    To the C library that is all that is free, also what went back to the system and lies between two pieces in use: as
+    seen from the system it is what the heap has of real memory beyond what is in use.
+    """
+    in_use, held, in_heap = int(counted.used), 0, False
+    with suppress(OSError), open("/proc/self/smaps", encoding="utf-8") as lines:
+        for line in lines:
+            if line[0] in "0123456789abcdef":  # a piece's first line: its addresses and, last, its name
+                in_heap = line.endswith("[heap]\n")
+            elif in_heap and line.startswith("Rss:"):
+                held += int(line.split()[1]) * 1024
+    free = int(counted.free)
+    return min(free, held - in_use) if held else free
+
+
 _settled = 0
 
 
 def settle() -> None:
     """For a program's main loop, after its work: a run's memory is free by then, its imports are behind it.
 
-    Gives back what is free beyond the process's share; and where modules came in since the last time, takes all objects
-    that are there out of the garbage collector's sight.
+    Gives memory back where more than the process's share is idle; and where modules came in since the last time, takes
+    all objects that are there out of the garbage collector's sight.
     """
     global _settled
     if len(sys.modules) != _settled:
         _settled = len(sys.modules)
         gc.collect()
         gc.freeze()
-    share = available() // SHARE
-    if (library := _library()) is not None and library.mallinfo2().free > share:
-        library.malloc_trim(share)
+    most, left = available() // MOST, available() // LEFT
+    if (library := _library()) is None or (counted := library.mallinfo2()).free <= most:
+        return
+    if _idle(counted) > most:
+        library.malloc_trim(left)

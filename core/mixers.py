@@ -183,9 +183,35 @@ def decay_between(log_decay: Tensor) -> Tensor:
     The running sum is float64: with a large step somewhere before s, the float32 difference of two running sums
     would have lost the digits that the product between s and t is made of.
     """
-    total = log_decay.double().cumsum(-1)
-    between = (total.unsqueeze(-1) - total.unsqueeze(-2)).to(log_decay.dtype)
-    return between.tril_().exp_()
+    total = log_decay.contiguous().double().cumsum(-1)
+    if log_decay.shape[-1] <= 2 * CHUNK:
+        return _decays(total, log_decay.dtype)
+    found = log_decay.new_empty(*log_decay.shape, log_decay.shape[-1])
+    _by_halves(total, found)
+    return found
+
+
+def _decays(total: Tensor, dtype: torch.dtype) -> Tensor:
+    """`decay_between` of the running sum (…, t), entry by entry."""
+    return (total.unsqueeze(-1) - total.unsqueeze(-2)).to(dtype).tril_().exp_()
+
+
+def _by_halves(total: Tensor, found: Tensor) -> None:
+    """The same into `found`. From the text's first half to its second a decay is a product: to the middle, and on.
+
+    Neither factor is above 1. So a long text needs an exponential for few of its entries: a sixth of the time.
+    """
+    tokens = total.shape[-1]
+    if tokens <= CHUNK:
+        found.copy_(_decays(total, found.dtype))
+        return
+    first, second = total.tensor_split(2, dim=-1)
+    half, middle = first.shape[-1], first[..., -1:]
+    _by_halves(first, found[..., :half, :half])
+    _by_halves(second, found[..., half:, half:])
+    to_middle, from_middle = (part.to(found.dtype).exp() for part in (middle - first, second - middle))
+    torch.mul(from_middle.unsqueeze(-1), to_middle.unsqueeze(-2), out=found[..., half:, :half])
+    found[..., :half, half:] = 1
 
 
 def _in_chunks(tokens: int) -> tuple[int, int]:
@@ -251,21 +277,21 @@ def mamba2(x: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor) -> Tensor:
     maps = decay_between(log_decay).unflatten(1, (groups, -1)) * scores.unsqueeze(2)
     y = maps.flatten(1, 2) @ x
     if x.shape[2] > 1:
-        # 2. What each chunk writes into the states by its end. A group's states lie side by side: they share B and C.
+        # 2. What each chunk but the last writes into the states by its end. A group's states lie side by side: they
+        #    share B and C.
         total = log_decay.double().cumsum(-1)
-        to_end = (total[..., -1:] - total).to(x.dtype).exp()
-        by_group = (x * to_end.unsqueeze(-1)).unflatten(1, (groups, -1)).movedim(2, 4).flatten(4)
-        writes = B.transpose(-1, -2) @ by_group  # (b, g, chunk, state, head of the group · channel)
-        # 3. The states that each chunk starts from.
+        to_end = (total[..., :-1, -1:] - total[..., :-1, :]).to(x.dtype).exp()
+        by_group = (x[:, :, :-1] * to_end.unsqueeze(-1)).unflatten(1, (groups, -1)).movedim(2, 4).flatten(4)
+        writes = B[:, :, :-1].transpose(-1, -2) @ by_group  # (b, g, chunk, state, head of the group · channel)
+        # 3. The states that each chunk but the first starts from.
         whole = total[..., -1].to(x.dtype).exp().unflatten(1, (groups, -1)).transpose(2, 3)
         whole = whole.repeat_interleave(channels, dim=-1).unsqueeze(-2)
-        state, starts = torch.zeros_like(writes[:, :, 0]), []
-        for c in range(x.shape[2]):
-            starts.append(state)
-            state = torch.addcmul(writes[:, :, c], whole[:, :, c], state)
+        starts = [writes[:, :, 0]]
+        for c in range(1, writes.shape[2]):
+            starts.append(torch.addcmul(writes[:, :, c], whole[:, :, c], starts[-1]))
         # 4. What each token reads from them.
-        reads = (C @ torch.stack(starts, dim=2)).unflatten(4, (-1, channels)).movedim(4, 2).flatten(1, 2)
-        y = (reads * total.to(x.dtype).exp().unsqueeze(-1)).add_(y)
+        reads = (C[:, :, 1:] @ torch.stack(starts, dim=2)).unflatten(4, (-1, channels)).movedim(4, 2).flatten(1, 2)
+        y[:, :, 1:].addcmul_(reads, total[..., 1:, :].to(x.dtype).exp().unsqueeze(-1))
     whole_text: Tensor = y.flatten(2, 3)
     return whole_text[:, :, :tokens]
 
@@ -277,8 +303,8 @@ def mamba2_map(dt: Tensor, A: Tensor, B: Tensor, C: Tensor, heads: list[int]) ->
     """
     group = [head // (dt.shape[1] // B.shape[1]) for head in heads]
     scores = (C[:, group] @ B[:, group].transpose(-1, -2)).tril()
-    decay = decay_between(dt[:, heads] * A[heads, None])
-    return scores * decay * dt[:, heads].unsqueeze(-2)
+    dt = dt[:, heads].contiguous()
+    return scores.mul_(decay_between(dt * A[heads, None])).mul_(dt.unsqueeze(-2))
 
 
 # --- gated delta rule (Yang, Kautz & Hatamizadeh 2024, "Gated Delta Networks") ---------------------------------------
@@ -311,26 +337,26 @@ def gated_delta(q: Tensor, k: Tensor, v: Tensor, log_alpha: Tensor, beta: Tensor
     decay = decay_between(log_alpha)
     total = log_alpha.double().cumsum(-1)
     from_start = total.to(q.dtype).exp()
-    to_end = (total[..., -1:] - total).to(q.dtype).exp()
 
-    # 1. What each token really writes: its value less what earlier writes of the chunk left under its key; and how
-    #    much of the state that the chunk starts from it erases.
+    # 1. What each token really writes: its value less what earlier writes of the chunk left under its key.
     keys = k.transpose(-1, -2)
     reads = (q @ keys).tril() * decay
     written = delta_writes(k @ keys * decay, beta)
-    writes, erases = written @ v, (written * from_start.unsqueeze(-2)) @ k
-
-    # 2. Chunk after chunk: less what the old state has under these keys, then on to the next state. What is erased and
-    #    what q reads of the old state come by one product.
-    state, ys = v.new_zeros(len(k), k.shape[-1], v.shape[-1]), []
-    whole = total[..., -1].to(q.dtype).exp()[..., None, None]
-    asked = torch.cat((erases, q * from_start.unsqueeze(-1)), dim=2)
-    keys = keys * to_end.unsqueeze(-2)
-    for c in range(k.shape[1]):
-        erased, read = (asked[:, c] @ state).split(size, dim=1)
-        new = writes[:, c] - erased
-        ys.append(torch.baddbmm(read, reads[:, c], new))
-        state = torch.baddbmm(whole[:, c] * state, keys[:, c], new)
+    writes = written @ v
+    ys = [reads[:, 0] @ writes[:, 0]]
+    if k.shape[1] > 1:
+        # 2. Chunk after chunk: on to the next state, then less what that has under the chunk's keys. What is erased and
+        #    what q reads of the state come by one product.
+        erases = (written[:, 1:] * from_start[:, 1:].unsqueeze(-2)) @ k[:, 1:]
+        asked = torch.cat((erases, q[:, 1:] * from_start[:, 1:].unsqueeze(-1)), dim=2)
+        whole = total[..., -1].to(q.dtype).exp()[..., None, None]
+        keys = keys * (total[..., -1:] - total).to(q.dtype).exp().unsqueeze(-2)
+        new, state = writes[:, 0], v.new_zeros(len(k), k.shape[-1], v.shape[-1])
+        for c in range(1, k.shape[1]):
+            state = torch.baddbmm(whole[:, c - 1] * state, keys[:, c - 1], new)
+            erased, read = (asked[:, c - 1] @ state).split(size, dim=1)
+            new = writes[:, c] - erased
+            ys.append(torch.baddbmm(read, reads[:, c], new))
     whole_text: Tensor = torch.cat(ys, dim=1).unflatten(0, (-1, heads))
     return whole_text[:, :, :tokens]
 

@@ -1,5 +1,7 @@
 """The shared functions: each recurrent mixer in its three forms, RoPE, attention, the convolution and the norms."""
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -151,18 +153,19 @@ def test_deltanet_with_a_full_stop_in_the_middle_has_no_nan_and_forgets() -> Non
 # --- what they share --------------------------------------------------------------------------------------------------
 
 
-def test_decay_between_keeps_its_digits_behind_one_huge_step() -> None:
+@pytest.mark.parametrize("tokens", [40, 128, 129, 300])  # past two chunks a long text's, from half to half
+def test_decay_between_keeps_its_digits_behind_one_huge_step(tokens: int) -> None:
     g = torch.Generator().manual_seed(0)
-    log_decay = -torch.rand(40, generator=g) * 0.01
-    log_decay[20] = -30_000.0
-    found = decay_between(log_decay).double().tril()
-    exact = torch.zeros(40, 40, dtype=torch.float64)
-    for t in range(40):
-        for s in range(t + 1):
-            exact[t, s] = log_decay[s + 1 : t + 1].double().sum().exp()
-    torch.testing.assert_close(found, exact, rtol=1e-6, atol=1e-30)
-    total = log_decay.cumsum(-1)
-    naive = (total[:, None] - total[None]).exp().tril().double()
+    log_decay = -torch.rand(2, tokens, generator=g).t().contiguous().t() * 0.01  # not the order in memory of the result
+    log_decay[:, 20] = -30_000.0
+    found = decay_between(log_decay)
+    assert found.shape == (2, tokens, tokens)
+    assert torch.equal(found.triu(1), torch.ones_like(found).triu(1))
+    total = log_decay.double().cumsum(-1)
+    exact = (total.unsqueeze(-1) - total.unsqueeze(-2)).exp().tril()
+    torch.testing.assert_close(found.double().tril(), exact, rtol=1e-6, atol=1e-30)
+    assert float(found[0, -1, 20]) == pytest.approx(math.exp(log_decay[0, 21:].double().sum()), rel=1e-6)
+    naive = (log_decay.cumsum(-1).unsqueeze(-1) - log_decay.cumsum(-1).unsqueeze(-2)).exp().tril().double()
     assert (naive - exact).abs().max() > 1e-4  # what a float32 running sum would have given
 
 
