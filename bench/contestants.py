@@ -13,7 +13,7 @@ import transformers
 from torch import Tensor
 
 from bench import limits
-from bench.models import SIZES, reference, save, text_of, tokenizer_of
+from bench.models import SIZES, reference, text_of, tokenizer_of
 from bench.timing import seconds
 from core import memory
 from core.ablation import switched
@@ -22,6 +22,7 @@ from core.run import Run
 from core.tokens import Tokenizer
 from core.weights import load_folder
 from tests.full_sizes import CONFIGS
+from tests.reference import save
 
 Contestant = Callable[[], Any]  # one timed call; it returns all that it found, so that letting go is not timed
 
@@ -78,8 +79,8 @@ class Theirs(Side):
         self.name, self.model = name, model
 
     def save(self, folder: Path) -> None:
-        """Writes the model as files, for the project."""
-        save(self.model, CONFIGS[SIZES[self.name]], self.tokenizer, folder)
+        """Writes the model as files: the project loads its weights from there, as it does everywhere."""
+        save(self.model, CONFIGS[SIZES[self.name]], folder, self.tokenizer)
 
     def ids(self, text: str) -> Tensor:
         return torch.tensor([[token.id for token in self.tokenizer.encode(text)]])

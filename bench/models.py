@@ -1,13 +1,10 @@
 """The models of the table: one set of weights, given to transformers and to this project."""
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from safetensors.torch import save_file
 
 from core.catalogue import smollm2_folder
 from core.tokens import Tokenizer
@@ -51,15 +48,6 @@ def reference(name: str) -> Any:
         smollm2_folder(), dtype=torch.float32, attn_implementation="eager"
     )
     return found.eval().requires_grad_(False)
-
-
-def save(model: Any, settings: dict[str, Any], tokenizer: Tokenizer, folder: Path) -> None:
-    """Writes the reference's model as files: the project loads its weights from there, as it does everywhere."""
-    tied = {"lm_head.weight"} if model.config.tie_word_embeddings else set()
-    tensors = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    (folder / "config.json").write_text(json.dumps(settings), "utf-8")
-    tokenizer.fast.save(str(folder / "tokenizer.json"))
 
 
 def tokenizer_of(name: str) -> Tokenizer:

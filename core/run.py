@@ -1,6 +1,7 @@
 """What one forward pass over one text gave."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from core.errors import TokenwalkError
 from core.specs import Switches
-from core.taps import Both, Recorder, Request, SwitchOff
+from core.taps import Both, Enough, Recorder, Request, SwitchOff, UntilEnough
 from core.tokens import Token
 
 if TYPE_CHECKING:
@@ -82,15 +83,17 @@ class Run:
     def again(self, layer: int, *sites: str, heads: Sequence[int] = ()) -> dict[str, Tensor]:
         """What one layer's block hands to its taps, run once more from the saved stream: by site, without a batch axis.
 
-        Sites that the layer lacks are left out. `heads` picks from a map's head axis, in rising order. The run's
-        switches stay off. Raises TokenwalkError where the run did not record "residual.before" in that layer.
+        It ends at the last of these sites; those that the layer lacks are left out. `heads` picks from a map's head
+        axis, in rising order. The run's switches stay off. Raises TokenwalkError where the run did not record
+        "residual.before" in that layer.
         """
         before = self.values.get("residual.before", {}).get(layer)
         if before is None:
             raise TokenwalkError(f"Looking into layer {layer} needs a run that recorded “residual.before” there.")
         here = frozenset([layer])
-        recorder = Recorder([Request(site, here, head) for site in sites for head in (*heads,) or (None,)])
-        self.model.block(layer, before[None], Both(SwitchOff([self.off]), recorder))
+        recorder = UntilEnough([Request(site, here, head) for site in sites for head in (*heads,) or (None,)])
+        with suppress(Enough):
+            self.model.block(layer, before[None], Both(SwitchOff([self.off]), recorder))
         return {site: found[layer][0] for site, found in recorder.values.items()}
 
     def probabilities(self, position: int = -1) -> Tensor:

@@ -155,7 +155,7 @@ class Recorder(Tap):
         self.layer = -1
 
     def at(self, layer: int) -> "Recorder":
-        here = Recorder(self.requests, self.values)
+        here = type(self)(self.requests, self.values)
         here.layer = layer
         return here
 
@@ -178,6 +178,20 @@ class Recorder(Tap):
     def __call__(self, site: str, value: Tensor) -> Tensor:
         if self.wants(site):
             self.values.setdefault(site, {})[self.layer] = value.detach()
+        return value
+
+
+class Enough(Exception):
+    """Everything that was asked for has been there."""
+
+
+class UntilEnough(Recorder):
+    """Raises `Enough` when each site that it was asked for has been there: what comes after it need not be computed."""
+
+    def __call__(self, site: str, value: Tensor) -> Tensor:
+        super().__call__(site, value)
+        if all(request.site in self.values for request in self.requests):
+            raise Enough
         return value
 
 

@@ -44,10 +44,11 @@ def draw(scene: Scene) -> None:
         "what the mixer adds": seen.mixer[:, focus].tolist(),
         "what the FFN adds": seen.ffn[:, focus].tolist(),
     }
-    parts.chart(lengths(lines, ytitle="length", marked=layer, dark=scene.dark))
+    parts.chart(cache.drawn(lengths, lines, ytitle="length", marked=layer, dark=scene.dark))
     if len(scene.tokens) <= MAP_UP_TO:
         st.caption("The length of every token’s vector after each layer")
-        picture = by_token(
+        picture = cache.drawn(
+            by_token,
             seen.after.tolist(),
             scene.labels,
             rows="layer",

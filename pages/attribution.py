@@ -36,13 +36,15 @@ def draw(scene: Scene) -> None:
         st.markdown(says(each, aim, cache.of_run(each, attribution, aim, scene.place(each))))
     shown = against(scene, seen)
     parts.chart(
-        terms(run.model.mixers, shown.mixer.tolist(), shown.ffn.tolist(), layer=scene.layer, dark=scene.dark),
+        cache.drawn(
+            terms, run.model.mixers, shown.mixer.tolist(), shown.ffn.tolist(), layer=scene.layer, dark=scene.dark
+        ),
         width="stretch",
     )
     st.caption("The same for every head of every layer")
     heads = {layer: each.tolist() for layer, each in enumerate(shown.heads)}
     colours = signed_colours(scene.dark)
-    picture = by_head(heads, title="logits added", layer=scene.layer, colours=colours, dark=scene.dark)
+    picture = cache.drawn(by_head, heads, title="logits added", layer=scene.layer, colours=colours, dark=scene.dark)
     parts.chart(picture)
     parts.explain(
         "Where the large bars are. A head with a large term often reads from the very word that it writes: look at its "

@@ -9,7 +9,7 @@ from charts.theme import model_colours
 from charts.words import top_bars
 from core.compare import divergence, same_tokens
 from core.run import Run
-from pages.frame import parts
+from pages.frame import cache, parts
 from pages.frame.scene import Scene, labels, page, title
 from pages.frame.words import escape, quoted
 
@@ -45,7 +45,7 @@ def draw(scene: Scene) -> None:
         parts.top(scene, "compare", [value / most for value in nats] if alike else None, legend)
     if alike:
         st.markdown(says(a, b, nats))
-        picture = by_position(nats, scene.labels, title="KL in nats", focus=scene.focus, dark=scene.dark)
+        picture = cache.drawn(by_position, nats, scene.labels, title="KL in nats", focus=scene.focus, dark=scene.dark)
         parts.chart(picture)
     else:
         st.markdown(
@@ -81,7 +81,7 @@ def words(scene: Scene, a: Run, b: Run) -> list[dict[str, object]]:
         with column, st.container(border=True):
             st.markdown(f"**{escape(title(run.model))}** after {quoted(labels(run)[place])}")
             bars = [(run.model.tokenizer.visible(each.id), each.p) for each in likeliest]
-            parts.chart(top_bars(bars, colour=colour, dark=scene.dark))
+            parts.chart(cache.drawn(top_bars, bars, colour=colour, dark=scene.dark))
         rows += [
             {"model": title(run.model), "after": labels(run)[place], "token": each.text, "probability": each.p}
             for each in likeliest

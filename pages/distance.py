@@ -65,7 +65,7 @@ def draw(scene: Scene) -> None:
     if not rows:
         parts.onward(scene, "distance")
         return
-    parts.chart(by_tokens(lines, dark=scene.dark))
+    parts.chart(cache.drawn(by_tokens, lines, dark=scene.dark))
     if any(off for _, off, _ in lines):
         st.caption("Dashed: the same model with its attention off.")
     with st.expander("The filler"):

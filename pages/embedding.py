@@ -79,7 +79,7 @@ def picture(scene: Scene) -> object:
     if "embedding.position" in run.outside:
         vectors["row of the position"] = run.outside["embedding.position"][focus].tolist()
         vectors["their sum"] = run.outside["embedding"][focus].tolist()
-    return vector_rows(vectors, colour=probability_colour(scene.dark), dark=scene.dark)
+    return cache.drawn(vector_rows, vectors, colour=probability_colour(scene.dark), dark=scene.dark)
 
 
 page(draw)

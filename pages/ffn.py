@@ -39,13 +39,13 @@ def draw(scene: Scene) -> None:
         word = run.model.tokenizer.visible(target)
         st.caption(f"{escape(title(run.model))}: the neurons of all layers that write most along {escape(word)}")
         bars = [(f"{each.layer}.{each.neuron}", each.contribution) for each in found]
-        parts.chart(neuron_bars(bars, title="logits added", dark=scene.dark))
+        parts.chart(cache.drawn(neuron_bars, bars, title="logits added", dark=scene.dark))
     with right:
         a = activations(run, scene.layer, scene.focus)
         most = a.abs().topk(min(SHOWN, len(a))).indices.tolist()
         st.caption(f"Layer {scene.layer}: the strongest activations at {escape(scene.labels[scene.focus])}")
         strong = [(f"{scene.layer}.{i}", float(a[i])) for i in most]
-        parts.chart(neuron_bars(strong, title="activation, gate included", dark=scene.dark))
+        parts.chart(cache.drawn(neuron_bars, strong, title="activation, gate included", dark=scene.dark))
     one(scene, target, [name for name, _ in (*bars, *strong)])
     gate(scene)
     parts.explain(
@@ -84,7 +84,9 @@ def gate(scene: Scene) -> None:
         f"layer {widest} are open widest: {percent(means[widest])} on average, where all these layers have "
         f"{percent(sum(means.values()) / len(means))}."
     )
-    picture = by_head(found, title="how open", layer=scene.layer, colours=share_colours(scene.dark), dark=scene.dark)
+    picture = cache.drawn(
+        by_head, found, title="how open", layer=scene.layer, colours=share_colours(scene.dark), dark=scene.dark
+    )
     parts.chart(picture, key="gates")
 
 

@@ -58,7 +58,7 @@ def draw(scene: Scene) -> None:
     st.caption(
         f"The target’s probability after each layer, at the token in focus ({escape(scene.labels[scene.focus])})"
     )
-    parts.chart(by_layer(lines, ytitle="probability of the target", marked=scene.layer, dark=scene.dark))
+    parts.chart(cache.drawn(by_layer, lines, ytitle="probability of the target", marked=scene.layer, dark=scene.dark))
     words(scene)
     st.caption(f"{escape(title(scene.model))}: the likeliest next token after each layer, at each position")
     with st.container(key="wide"):
@@ -91,7 +91,7 @@ def words(scene: Scene) -> None:
     lines = {
         f"{place} {word(id)}": (float(seen.start[place]), seen.p[place].tolist()) for place, id in enumerate(seen.words)
     }
-    parts.chart(by_half(lines, marked=scene.layer, dark=scene.dark), key="halves")
+    parts.chart(cache.drawn(by_half, lines, marked=scene.layer, dark=scene.dark), key="halves")
 
 
 def brought(run: Run, seen: Halves) -> str:
@@ -117,7 +117,8 @@ def window(scene: Scene) -> tuple[int, ...]:
 def picture(scene: Scene, grid: Lens) -> object:
     """The grid of words."""
     word = scene.model.tokenizer.visible
-    return lens_grid(
+    return cache.drawn(
+        lens_grid,
         [[word(int(id)) for id in row] for row in grid.top],
         grid.top_p.tolist(),
         [scene.labels[i] for i in grid.positions],

@@ -122,11 +122,13 @@ def large(scene: Scene, whole: Tensor) -> None:
     st.caption(f"Layer {scene.layer}, {name}: each row is a token that reads; point at a cell for its value")
     how = {"mixer": scene.mixer, "dark": scene.dark}
     if len(scene.tokens) <= TILES:
-        parts.chart(heatmap(whole.tolist(), scene.labels, focus=scene.focus, **how), key="map")
+        parts.chart(cache.drawn(heatmap, whole.tolist(), scene.labels, focus=scene.focus, **how), key="map")
         return
     edge = -(-len(scene.tokens) // TILES)
     tiled, labels = tiles(whole, TILES).tolist(), scene.labels[::edge]
-    picked = parts.chart(heatmap(tiled, labels, focus=scene.focus // edge, edge=edge, **how), key="map", picks=PICK)
+    picked = parts.chart(
+        cache.drawn(heatmap, tiled, labels, focus=scene.focus // edge, edge=edge, **how), key="map", picks=PICK
+    )
     if picked and {picked["r"], picked["c"]} <= set(labels):
         reads, read = (labels.index(picked[side]) * edge + edge // 2 for side in ("r", "c"))
     else:  # nothing was clicked in this text
@@ -138,7 +140,7 @@ def large(scene: Scene, whole: Tensor) -> None:
         f"{min(last, left + CLOSE_UP - 1)}. A click on a tile of the map above goes there"
     )
     near, most = whole[top : top + CLOSE_UP, left : left + CLOSE_UP].tolist(), float(whole.abs().max())
-    picture = heatmap(near, scene.labels, corner=(top, left), most=most, focus=scene.focus, **how)
+    picture = cache.drawn(heatmap, near, scene.labels, corner=(top, left), most=most, focus=scene.focus, **how)
     parts.chart(picture, key="close-up")
 
 
@@ -174,7 +176,9 @@ def sinks(scene: Scene) -> None:
         f"{escape(title(scene.model))}; in head {head} of layer {layer} it is {percent(most)}."
     )
     colours = share_colours(scene.dark)
-    picture = by_head(found, title="put on position 0", layer=scene.layer, colours=colours, dark=scene.dark)
+    picture = cache.drawn(
+        by_head, found, title="put on position 0", layer=scene.layer, colours=colours, dark=scene.dark
+    )
     parts.chart(picture, key="sinks")
 
 
@@ -202,7 +206,8 @@ def forgetting(scene: Scene) -> None:
     ):
         st.caption(caption)
         name = caption.split(":")[0] if ":" in caption else "left"
-        picture = by_token(
+        picture = cache.drawn(
+            by_token,
             values[:, shown].tolist(),
             labels,
             rows="head",
@@ -221,7 +226,7 @@ def memory(scene: Scene) -> None:
     for run in scene.runs:
         lengths = [2**i for i in range(20) if 2**i <= run.model.context]
         lines[title(run.model)] = [(tokens, float(sum(kept_bytes(run.model, tokens)))) for tokens in lengths]
-    parts.chart(kept(lines, here=len(scene.tokens), dark=scene.dark), key="kept")
+    parts.chart(cache.drawn(kept, lines, here=len(scene.tokens), dark=scene.dark), key="kept")
 
 
 def keeps(run: Run) -> str:

@@ -6,7 +6,7 @@ from charts.theme import probability_colour
 from charts.vectors import vector_rows
 from core.norm import Normed, mean, normed, root_mean_square
 from core.run import Run
-from pages.frame import parts
+from pages.frame import cache, parts
 from pages.frame.scene import Scene, page, title
 from pages.frame.words import escape, number, quoted
 
@@ -41,7 +41,7 @@ def draw(scene: Scene) -> None:
         "divided": seen.scaled.tolist(),
         "times the weight": seen.after.tolist(),
     }
-    parts.chart(vector_rows(vectors, colour=probability_colour(scene.dark), dark=scene.dark))
+    parts.chart(cache.drawn(vector_rows, vectors, colour=probability_colour(scene.dark), dark=scene.dark))
     st.caption(f"{escape(title(scene.model))}, {seen.kind}: {FORMULA[seen.kind]}")
     parts.explain(
         "The first two rows are one picture: dividing changes the length, not the direction (LayerNorm also takes the "

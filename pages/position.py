@@ -103,9 +103,9 @@ def draw(scene: Scene) -> None:
         head_dim = model.width // model.heads(0)
         other = rope_similarity(Rotary(head_dim, head_dim, BASE, 1.0), len(curve)).tolist()
         both = {"learned rows, mean cosine": curve, f"RoPE, base {BASE:,.0f}, heads of {head_dim}": other}
-        parts.chart(charts.similarity(both, dark=scene.dark))
+        parts.chart(cache.drawn(charts.similarity, both, dark=scene.dark))
         st.caption("The rows along their first three principal components")
-        parts.chart(charts.components(learned.components.tolist(), dark=scene.dark))
+        parts.chart(cache.drawn(charts.components, learned.components.tolist(), dark=scene.dark))
         parts.explain(*LOOK["learned"])
         parts.code(scene, learned_positions, type(model).embed)
     else:
@@ -140,15 +140,17 @@ def rope(scene: Scene, rotary: Rotary, found: list[Band]) -> None:
     left, right = st.columns(2)
     with left:
         st.caption("Positions that each band needs for one turn")
-        picture = charts.wavelengths([(band.wavelength, band.speed) for band in found], marks, dark=scene.dark)
+        picture = cache.drawn(
+            charts.wavelengths, [(band.wavelength, band.speed) for band in found], marks, dark=scene.dark
+        )
         parts.chart(picture)
     with right:
         st.caption("How alike one vector is to itself, a distance apart")
         curve = rope_similarity(rotary, min(CURVE, scene.model.context)).tolist()
-        parts.chart(charts.similarity({"all bands equally long": curve}, dark=scene.dark))
+        parts.chart(cache.drawn(charts.similarity, {"all bands equally long": curve}, dark=scene.dark))
     st.caption(f"Where the query·key products of each head of layer {scene.layer} sit, in this sentence")
     weights = cache.of_run(scene.run, band_weights, scene.layer)
-    parts.chart(charts.head_bands(weights.tolist(), dark=scene.dark))
+    parts.chart(cache.drawn(charts.head_bands, weights.tolist(), dark=scene.dark))
 
 
 page(draw)

@@ -6,7 +6,7 @@ from charts.theme import model_colours
 from charts.words import top_bars
 from core.model import Model
 from core.run import Run
-from pages.frame import parts, tour, walk
+from pages.frame import cache, parts, tour, walk
 from pages.frame.scene import Scene, page, title
 from pages.frame.words import count, escape, percent, quoted
 
@@ -56,7 +56,7 @@ def answer(scene: Scene, run: Run, colour: str) -> None:
     """One model's ten likeliest next tokens, and where it comes from."""
     st.markdown(f"**{escape(title(run.model))}**")
     words = [(run.model.tokenizer.visible(each.id), each.p) for each in run.top(TOP)]
-    parts.chart(top_bars(words, colour=colour, dark=scene.dark))
+    parts.chart(cache.drawn(top_bars, words, colour=colour, dark=scene.dark))
     model = run.model
     size = f"{model.layers} layers, width {model.width:,}, {count(len(run.ids), 'token')}"
     source = ", ".join(filter(None, (model.card.source, model.card.licence)))

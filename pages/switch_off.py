@@ -83,7 +83,7 @@ def swept(scene: Scene) -> None:
         f"{model.layers}; it is lowest without layer {lowest}, at {percent(float(own[lowest]))}."
     )
     plain = float(run.probabilities()[target])
-    picture = charts.sweep(model.mixers, own.tolist(), words, plain, dark=scene.dark)
+    picture = cache.drawn(charts.sweep, model.mixers, own.tolist(), words, plain, dark=scene.dark)
     parts.chart(picture, key="sweep")
 
 
@@ -113,7 +113,8 @@ def every_head(scene: Scene) -> None:
     by_layer: dict[int, list[float]] = {}
     for (at, _), p in zip(heads, found.p.tolist(), strict=True):
         by_layer.setdefault(at, []).append(p)
-    picture = charts.by_head(
+    picture = cache.drawn(
+        charts.by_head,
         by_layer,
         title="the target without this head",
         layer=scene.layer,
@@ -188,8 +189,12 @@ def picture(scene: Scene, run: Run, plain: Tensor, off: Tensor) -> object:
     word = run.model.tokenizer.visible
     if off is plain:
         colour = probability_colour(scene.dark)
-        return top_bars([(word(i), float(plain[i])) for i in shown(plain, off)], colour=colour, dark=scene.dark)
-    return before_after([(word(i), float(plain[i]), float(off[i])) for i in shown(plain, off)], dark=scene.dark)
+        return cache.drawn(
+            top_bars, [(word(i), float(plain[i])) for i in shown(plain, off)], colour=colour, dark=scene.dark
+        )
+    return cache.drawn(
+        before_after, [(word(i), float(plain[i]), float(off[i])) for i in shown(plain, off)], dark=scene.dark
+    )
 
 
 def rows(run: Run, plain: Tensor, off: Tensor) -> list[dict[str, object]]:

@@ -4,15 +4,17 @@ A run is never changed after it was made, so that thirty browsers with the same 
 leading underscore are not part of a key: a model is known by its card's name and source.
 """
 
+import pickle
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, TypeVarTuple
+from typing import Any, ParamSpec, TypeVar, TypeVarTuple
 
 import streamlit as st
 from torch import Tensor
 
+from charts.theme import Chart
 from core import TokenwalkError, hub, weights
 from core.ablation import switched
 from core.catalogue import SPECIMENS
@@ -35,6 +37,7 @@ _SLOTS = threading.BoundedSemaphore(2)  # computations at a time: more would onl
 
 Given = TypeVarTuple("Given")
 Found = TypeVar("Found")
+Plain = ParamSpec("Plain")
 
 
 def model(name: str, progress: hub.Progress) -> Model:
@@ -130,6 +133,20 @@ def of_model(model: Model, measure: Callable[[Model, *Given], Found], *given: *G
 def _measured(key: tuple[Any, ...], name: str, given: tuple[Any, ...], _measure: Any, _of: Any) -> Any:
     with _SLOTS:
         return _measure(_of, *given)
+
+
+def drawn(build: Callable[Plain, Chart], *given: Plain.args, **named: Plain.kwargs) -> dict[str, Any]:
+    """The chart that a function of `charts` makes of plain data, as Vega-Lite has it, kept: making it takes longest.
+
+    The tests hold every chart to Vega-Lite's schema; for a visitor that would triple its time.
+    """
+    return _drawn(f"{build.__module__}.{build.__name__}", pickle.dumps((given, named)), build, given, named)
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def _drawn(name: str, data: bytes, _build: Any, _given: Any, _named: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = _build(*_given, **_named).to_dict(validate=False)
+    return spec
 
 
 def distances(model: Model, head: str, tail: str, target: int, off: tuple[str, ...]) -> list[Point]:

@@ -111,5 +111,16 @@ def clocks(
 
 
 def switchboard(key: str, rows: Sequence[dict[str, Any]], act: Callable[[str], None]) -> None:
-    """Rows of switches. Each row: label, cells of (label, title, colour, off, spec)."""
-    _mount(_switchboard, key, "turned", {"rows": list(rows)}, lambda spec: act(str(spec)))
+    """Rows of switches. Each row: label, cells of (label, title, colour, off, spec).
+
+    A message has all clicks that the browser has had no answer to, each with its time: `act` hears of each once.
+    """
+    heard = f"{key} heard"
+
+    def turned(clicks: Sequence[dict[str, Any]]) -> None:
+        for click in clicks:
+            if click["at"] > st.session_state.get(heard, 0):
+                st.session_state[heard] = click["at"]
+                act(str(click["spec"]))
+
+    _mount(_switchboard, key, "turned", {"rows": list(rows), "heard": st.session_state.get(heard, 0)}, turned)

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,11 +9,10 @@ import pytest
 from bench import cold, limits, timing
 from bench.contestants import Ours, Side, Theirs
 from bench.forward import disagreement
-from bench.models import ENTRIES, SIZES, save, text_of
+from bench.models import ENTRIES, SIZES, text_of
 from bench.sweep import softmax
 from bench.timing import Process, side_by_side
 from core.threads import WAITING
-from core.weights import load_folder
 from tests.full_sizes import CONFIGS
 from tests.reference import RELATIVE
 from tests.tiny import BASE, tiny
@@ -29,14 +27,6 @@ def sides(name: str) -> tuple[Side, Side]:
 def test_peers_and_project_agree(name: str) -> None:
     theirs, mine = sides(name)
     assert disagreement(theirs.result("transformers", 18), mine.result("project", 18)) <= RELATIVE
-
-
-@pytest.mark.parametrize("name", BASE)
-def test_the_project_loads_the_very_weights_from_files(name: str, tmp_path: Path) -> None:
-    each = tiny(name)
-    save(each.reference, each.settings, each.model.tokenizer, tmp_path)
-    loaded = Ours(load_folder(tmp_path))
-    np.testing.assert_array_equal(loaded.result("project", 18), Ours(each.model).result("project", 18))
 
 
 @pytest.mark.parametrize("tokens", [1, 18, 105])

@@ -20,10 +20,11 @@ import torch
 from charts.words import top_bars
 from core import load
 from core.memory import settle
+from pages.frame.cache import drawn
 from pages.frame.parts import chart
 run = load("specimen-qwen3").run("Alice gave the book to Bob")
 settle()
-chart(top_bars([(each.text, each.p) for each in run.top(3)], colour="#336699", dark=False))
+chart(drawn(top_bars, [(each.text, each.p) for each in run.top(3)], colour="#336699", dark=False))
 settle()
 settle()
 """

@@ -96,6 +96,18 @@ def test_a_switch_changes_the_answer_and_only_its_own_visitors(visitor: Visitor,
     visitor.says("nothing is switched off. “␣Alice” is at 81 %")
 
 
+def test_clicks_that_are_faster_than_a_run_count_all(visitor: Visitor) -> None:
+    visitor.open("switch_off").says("nothing is switched off")
+    mixers = visitor.settled().page.locator(".board .cells").first.locator(".cell")
+    mixers.evaluate_all("cells => cells.slice(0, 6).forEach(cell => cell.click())")
+    for _ in range(2):  # a third one while the page runs: on again
+        mixers.nth(9).click()
+    pressed = visitor.page.locator(".board .cells").first.locator("[aria-pressed=true]")
+    expect(pressed).to_have_count(6, timeout=PATIENCE)
+    assert "off=mixer" in visitor.settled().page.url
+    expect(pressed).to_have_text(list("012345"))
+
+
 def test_five_architectures_stand_side_by_side_with_their_kinds_of_mixer(visitor: Visitor) -> None:
     visitor.open(models=EVERY_KIND, hand="gpt2", text="A cat sat.")
     for name in ("GPT-2 124M", "Granite 4.0-H 350M", "Gemma 3 270M", "Qwen3.5 0.8B"):

@@ -334,6 +334,24 @@ def test_a_run_a_run_with_a_switch_and_a_run_again_the_third_is_the_first_bit_fo
             assert torch.equal(a, b), site
 
 
+@pytest.mark.parametrize("name", WIDE)
+def test_looking_into_a_layer_once_more_ends_at_the_last_site_asked_for(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny(name).model
+    run = model.run(TEXT, record=["residual.before"])
+    for layer in range(model.layers):
+        whole = run.again(layer, *[site.name for site in model.sites if site.per_layer])
+        matrices = model.weights.layers[layer].matrices
+        with monkeypatch.context() as without:
+            for names in [names for names in matrices if "mlp." in names[0]]:
+                without.delitem(matrices, names)
+            for site in list(whole)[: list(whole).index("mixer.write") + 1]:
+                assert torch.equal(run.again(layer, site)[site], whole[site]), site
+            with pytest.raises(KeyError):
+                run.again(layer, "residual.after")
+
+
 @pytest.mark.parametrize("name", ["llama", "granite", "qwen3.5"])
 def test_two_visitors_with_different_switches_at_once_each_see_their_own(name: str) -> None:
     model = tiny(name).model

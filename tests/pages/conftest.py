@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from pages.frame import parts
+from pages.frame import cache
 
 
 @pytest.fixture(scope="session", autouse=True)
 def charts_fit_the_schema() -> Iterator[None]:
-    draw = parts.chart
+    drawn = cache.drawn
 
-    def checked(picture: Any, **how: Any) -> Any:
-        picture.to_dict(validate=True)
-        return draw(picture, **how)
+    def checked(build: Any, *given: Any, **named: Any) -> Any:
+        build(*given, **named).to_dict(validate=True)
+        return drawn(build, *given, **named)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parts, "chart", checked)
+        patch.setattr(cache, "drawn", checked)
         yield

@@ -5,11 +5,14 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from charts.theme import Chart
+from charts.words import top_bars
 from core.model import Model
 from core.run import Run
 from pages.frame import cache
 from tests.tiny import tiny
 
+DRAWN = cache.drawn
 LONG = "Alice gave the book to Bob, and then he went to the old house by the river. " * 4  # 304 tokens of a letter each
 
 
@@ -65,3 +68,25 @@ def test_the_latest_runs_are_kept_for_it(model: Model, went_on: list[str]) -> No
     assert [key[2] for key in cache._last_long_runs()] == offs[2:]
     cache.run(model, LONG + "So", off=offs[2])
     assert [key[2] for key in cache._last_long_runs()] == [*offs[3:], offs[2]]
+
+
+def test_a_chart_of_the_same_data_is_made_once_and_each_visitor_has_a_copy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cache, "drawn", DRAWN)  # without the check that makes each chart once more
+    made: list[float] = []
+
+    def bars(words: list[tuple[str, float]], *, dark: bool) -> Chart:
+        made.append(words[0][1])
+        return top_bars(words, colour="#123456", dark=dark)
+
+    cache._drawn.clear()
+    first = cache.drawn(bars, [("a", 0.5)], dark=False)
+    del first["config"]
+    again = cache.drawn(bars, [("a", 0.5)], dark=False)
+    assert made == [0.5]
+    assert again == top_bars([("a", 0.5)], colour="#123456", dark=False).to_dict()
+    for words, dark in (([("a", 0.25)], False), ([("a", 0.5)], True), ([("b", 0.5)], False)):
+        other = cache.drawn(bars, words, dark=dark)
+        assert other == top_bars(words, colour="#123456", dark=dark).to_dict()
+        assert other != again
