@@ -76,7 +76,8 @@ export default function ({ data, parentElement }) {
     first.shown.textContent = m;
     second.shown.textContent = n;
     const value = score(data.bands, data.query, data.key, m, n);
-    line.textContent = `Gap ${m - n}: this query (coloured hands) and key (thin hands) match with a score of ${value.toFixed(3)}.`;
+    line.textContent = `Gap ${m - n}: this query (coloured hands) and key (thin hands) match with a score of ${value.toFixed(3)}.`
+      .replaceAll(/-(?=\d)/g, "−");
     canvas.setAttribute("aria-label", line.textContent);
   }
   const again = () => { wanted = true; };

@@ -158,6 +158,9 @@ def test_clocks_turn_in_the_browser_and_the_score_depends_on_the_gap_alone(visit
     visitor.page.get_by_label("position of the key").fill("5")
     expect(line).to_contain_text("Gap 13: ")
     assert line.inner_text() != before
+    visitor.page.get_by_label("position of the key").fill("20")
+    expect(line).to_contain_text("Gap −2: ")
+    assert "-" not in line.inner_text()
 
 
 @pytest.mark.parametrize(
