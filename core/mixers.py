@@ -17,6 +17,7 @@ from core.taps import Tap
 QUERIES = 64  # tokens a block of attention
 FUSED_FROM = 768  # tokens: below, the library's fused kernel takes a fifth to a half longer than our blocks
 CHUNK = 64  # tokens a chunk in the two recurrent mixers: the per-token loop is 9 times slower at 1,410 tokens
+DECAYS = 16  # tokens a block of a longer map's decays
 
 
 # --- norms ---------------------------------------------------------------------------------------------------------
@@ -178,40 +179,32 @@ def causal_conv(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
 
 def decay_between(log_decay: Tensor) -> Tensor:
-    """exp of the sum of log_decay over (s, t]: (…, t) -> (…, t, s). Where s > t it is 1: the caller masks.
+    """exp of the sum of log_decay over (s, t]: (…, t) -> (…, t, s). Where s > t it is from 0 to 1: the caller masks.
 
     The running sum is float64: with a large step somewhere before s, the float32 difference of two running sums
     would have lost the digits that the product between s and t is made of.
     """
-    total = log_decay.contiguous().double().cumsum(-1)
-    if log_decay.shape[-1] <= 2 * CHUNK:
-        return _decays(total, log_decay.dtype)
-    found = log_decay.new_empty(*log_decay.shape, log_decay.shape[-1])
-    _by_halves(total, found)
-    return found
+    dtype, tokens, log_decay = log_decay.dtype, log_decay.shape[-1], log_decay.contiguous()
+    if tokens <= CHUNK:
+        return _decays(log_decay.double().cumsum(-1), dtype)
+    # From one block of tokens to a later one a decay is a product: up to the later block, and on within it. Neither
+    # factor is above 1. So an exponential is needed for one entry in `DECAYS`, and for those within a block.
+    count = -(-tokens // DECAYS)
+    total = F.pad(log_decay, (0, count * DECAYS - tokens)).double().cumsum(-1)
+    blocks = total.unflatten(-1, (count, DECAYS))
+    before = F.pad(blocks[..., :-1, -1:], (0, 0, 1, 0))
+    up_to = (before - total.unsqueeze(-2)).clamp_(max=0).to(dtype).exp_()  # (…, block, s)
+    on = (blocks - before).to(dtype).exp_()  # (…, block, t of it)
+    found = on.unsqueeze(-1) * up_to.unsqueeze(-2)
+    within = found.unflatten(-1, (count, DECAYS)).diagonal(dim1=-4, dim2=-2)
+    within.copy_(_decays(blocks, dtype).movedim(-3, -1))
+    whole: Tensor = found.flatten(-3, -2)[..., :tokens, :tokens]
+    return whole
 
 
 def _decays(total: Tensor, dtype: torch.dtype) -> Tensor:
     """`decay_between` of the running sum (…, t), entry by entry."""
     return (total.unsqueeze(-1) - total.unsqueeze(-2)).to(dtype).tril_().exp_()
-
-
-def _by_halves(total: Tensor, found: Tensor) -> None:
-    """The same into `found`. From the text's first half to its second a decay is a product: to the middle, and on.
-
-    Neither factor is above 1. So a long text needs an exponential for few of its entries: a sixth of the time.
-    """
-    tokens = total.shape[-1]
-    if tokens <= CHUNK:
-        found.copy_(_decays(total, found.dtype))
-        return
-    first, second = total.tensor_split(2, dim=-1)
-    half, middle = first.shape[-1], first[..., -1:]
-    _by_halves(first, found[..., :half, :half])
-    _by_halves(second, found[..., half:, half:])
-    to_middle, from_middle = (part.to(found.dtype).exp() for part in (middle - first, second - middle))
-    torch.mul(from_middle.unsqueeze(-1), to_middle.unsqueeze(-2), out=found[..., half:, :half])
-    found[..., :half, half:] = 1
 
 
 def _in_chunks(tokens: int) -> tuple[int, int]:

@@ -151,14 +151,14 @@ def test_deltanet_with_a_full_stop_in_the_middle_has_no_nan_and_forgets() -> Non
 # --- what they share --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tokens", [40, 128, 129, 300])  # past two chunks a long text's, from half to half
+@pytest.mark.parametrize("tokens", [16, 40, 64, 65, 80, 105, 300])  # past a chunk from block to block
 def test_decay_between_keeps_its_digits_behind_one_huge_step(tokens: int) -> None:
     g = torch.Generator().manual_seed(0)
     log_decay = -torch.rand(2, tokens, generator=g).t().contiguous().t() * 0.01  # not the order in memory of the result
-    log_decay[:, 20] = -30_000.0
+    log_decay[:, tokens // 2] = -30_000.0
     found = decay_between(log_decay)
     assert found.shape == (2, tokens, tokens)
-    assert torch.equal(found.triu(1), torch.ones_like(found).triu(1))
+    assert ((found >= 0) & (found <= 1)).all()
     exact = torch.zeros(2, tokens, tokens, dtype=torch.float64)
     for t in range(tokens):  # each sum added up by itself, from t backwards
         exact[:, t, :t] = log_decay[:, 1 : t + 1].double().flip(-1).cumsum(-1).flip(-1).exp()
