@@ -6,12 +6,14 @@ from collections.abc import Callable
 from functools import cache
 
 import torch
+from torch import Tensor
 
 from bench.timing import seconds
 from core.model import Model
 from core.specs import ATTENTION, LOCAL_ATTENTION
 
 READ = 1 << 28  # bytes read at once: more than any cache holds
+COLD = 1 << 27  # bytes of matrices between two reads of the same one: it comes from memory, as in a run
 
 
 def _median(run: Callable[[], object], times: int = 7) -> float:
@@ -39,16 +41,29 @@ def fresh_bandwidth() -> float:
 @cache
 @torch.no_grad()
 def multiply(rows: int, channels: int, out: int) -> float:
-    """Float32 operations a second of a product at this shape: the better of torch's own and oneDNN's packed one."""
-    h, matrix = torch.randn(rows, channels), torch.randn(out, channels)
-    best = _median(lambda: torch.nn.functional.linear(h, matrix), 3)
+    """Float32 operations a second of a product at this shape: the better of torch's own and oneDNN's packed one.
+
+    The matrix is read from memory, as a run's are: of as many as no cache holds, each in its turn.
+    """
+    h = torch.randn(rows, channels)
+    matrices = [torch.randn(out, channels)]
+    matrices += [matrices[0].clone() for _ in range(COLD // matrices[0].nbytes)]
+
+    def all_in_turn(product: Callable[[Tensor], Tensor]) -> float:
+        def run() -> None:
+            for matrix in matrices:
+                product(matrix)
+
+        return _median(run, 3)
+
+    best = all_in_turn(lambda matrix: torch.nn.functional.linear(h, matrix))
     try:
-        packed = torch.ops.mkldnn._reorder_linear_weight(matrix, rows)
+        matrices = [torch.ops.mkldnn._reorder_linear_weight(matrix, rows) for matrix in matrices]
         pointwise = torch.ops.mkldnn._linear_pointwise
-        best = min(best, _median(lambda: pointwise(h, packed, None, "none", [], ""), 3))
+        best = min(best, all_in_turn(lambda packed: pointwise(h, packed, None, "none", [], "")))
     except (AttributeError, RuntimeError):
         pass  # a build without it
-    return 2 * rows * channels * out / best
+    return 2 * rows * channels * out * len(matrices) / best
 
 
 def shapes(model: Model) -> list[tuple[int, int]]:
@@ -59,7 +74,7 @@ def shapes(model: Model) -> list[tuple[int, int]]:
 
 
 def operations(model: Model, tokens: int) -> float:
-    """Float32 operations of a run's products: every matrix, causal attention, the last position's logits.
+    """Float32 operations of a run's products over all tokens: every matrix, and causal attention.
 
     What the recurrent mixers multiply is left out: it is small beside their projections.
     """
@@ -68,7 +83,7 @@ def operations(model: Model, tokens: int) -> float:
         if kind in (ATTENTION, LOCAL_ATTENTION):
             inside = model.weights.layers[layer][model.output_matrices(layer)[0]].shape[0]
             total += 2.0 * tokens * tokens * inside  # scores and values, each half of tokens²
-    return total + 2.0 * model.width * model.vocabulary
+    return total
 
 
 def of_products(model: Model, rows: int, at: int) -> float:
@@ -86,6 +101,7 @@ def map_bytes(model: Model, tokens: int) -> int:
 def of_run(model: Model, tokens: int) -> dict[str, float]:
     """Seconds that a run takes at least: one read of all weights; its products at the best speed at their shapes.
 
+    To the products belong the last position's logits: one read of the vocabulary's rows.
     "maps" is what recording every map adds at least, where the process has not held that memory before.
     """
     products = of_products(model, tokens, tokens)
@@ -93,7 +109,7 @@ def of_run(model: Model, tokens: int) -> dict[str, float]:
     best = max(multiply(tokens, *shape) for shape in set(shapes(model)))
     return {
         "read": model.weights.nbytes / read_bandwidth(),
-        "products": products + inside / best,
+        "products": products + inside / best + 4 * model.width * model.vocabulary / read_bandwidth(),
         "maps": map_bytes(model, tokens) / fresh_bandwidth(),
     }
 

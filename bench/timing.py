@@ -77,6 +77,11 @@ def seconds(run: Callable[[], object]) -> float:
     return taken
 
 
+def rounds_at(tokens: int, rounds: int) -> int:
+    """How many rounds a text of so many tokens gets: more where a round is short, and noise a larger part of it."""
+    return rounds * (3 if tokens <= 105 else 2 if tokens <= 420 else 1)
+
+
 def side_by_side(contestants: Mapping[str, Callable[[], float]], rounds: int, warm: int = 1) -> dict[str, float]:
     """Each contestant's median over `rounds`, all of them in each round, after `warm` turns each that do not count.
 

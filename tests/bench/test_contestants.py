@@ -11,7 +11,7 @@ from bench.contestants import Ours, Side, Theirs
 from bench.forward import disagreement
 from bench.models import ENTRIES, SIZES, text_of
 from bench.sweep import softmax
-from bench.timing import Process, side_by_side
+from bench.timing import Process, rounds_at, side_by_side
 from core.threads import WAITING
 from tests.full_sizes import CONFIGS
 from tests.reference import RELATIVE
@@ -83,14 +83,18 @@ def test_cold_starts_are_times_of_processes(monkeypatch: pytest.MonkeyPatch) -> 
     assert found["smollm2"] >= 0.5
 
 
-def test_the_operations_are_those_of_the_matrices_attention_and_one_head() -> None:
+def test_the_operations_are_those_of_the_matrices_and_of_attention() -> None:
     model = tiny("llama").model
     matrices = sum(channels * out for channels, out in limits.shapes(model))
     stored = sum(t.numel() for w in model.weights.layers for m in w.matrices.values() for t in m.pieces)
     assert matrices == stored
     inside = model.weights.layers[0]["self_attn.o_proj.weight"].shape[0]
-    expected = 2 * 10 * matrices + model.layers * 2 * 100 * inside + 2 * model.width * model.vocabulary
+    expected = 2 * 10 * matrices + model.layers * 2 * 100 * inside
     assert limits.operations(model, 10) == expected
+
+
+def test_short_texts_get_more_rounds() -> None:
+    assert [rounds_at(tokens, 5) for tokens in (18, 105, 420, 1024, 1410)] == [15, 15, 10, 5, 5]
 
 
 def test_a_processs_threads_wait_as_it_is_told() -> None:
