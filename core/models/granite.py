@@ -197,7 +197,7 @@ class Granite(Model):
             tap("mamba2.decay", torch.exp(dt * A[:, None]))
         if tap.wants("mamba2.map"):
             tap("mamba2.map", mamba2_map(dt, A, B, C, tap.heads("mamba2.map", self.mamba_heads)))
-        y = tap("mamba2.y", torch.addcmul(mamba2(x, dt, A, B, C), w["mamba.D"][:, None, None], x))
+        y = tap("mamba2.y", (w["mamba.D"][:, None, None] * x).add_(mamba2(x, dt, A, B, C)))
 
         gated = y.transpose(1, 2).flatten(2) * tap("mamba2.gate", F.silu(z))
         gated, weight = (each.unflatten(-1, (self.groups, -1)) for each in (gated, w["mamba.norm.weight"]))
