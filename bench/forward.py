@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bench.contestants import ours, theirs
-from bench.timing import Process, rounds_at, side_by_side
+from bench.timing import Process, side_by_side
 from core.catalogue import smollm2_folder
 from core.threads import WAITING
 
@@ -48,7 +48,7 @@ def measure(name: str, tokens: list[int], rounds: int, threads: int) -> dict[str
                     notes.add(f"{peer}: {str(error).splitlines()[0][:120]}")
                 else:
                     contestants[peer] = reference.turn(peer, count)
-            found = side_by_side(contestants, rounds_at(count, rounds), warm=1 if count <= WARM_UP_TO else 0)
+            found = side_by_side(contestants, rounds, warm=1 if count <= WARM_UP_TO else 0)
             rows[str(count)] = {"seconds": found, "limits": project.call("limits", count), "off": off}
     return {"rows": rows, "notes": "; ".join(sorted(notes))}
 

@@ -13,7 +13,7 @@ from core.model import Model
 from core.specs import ATTENTION, LOCAL_ATTENTION
 
 READ = 1 << 28  # bytes read at once: more than any cache holds
-COLD = 1 << 27  # bytes of matrices between two reads of the same one: it comes from memory, as in a run
+COLD = 1 << 26  # bytes of matrices between two reads of the same one: it comes from memory, as in a run
 
 
 def _median(run: Callable[[], object], times: int = 7) -> float:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from bench.contestants import ours, theirs
-from bench.timing import Process, rounds_at, side_by_side
+from bench.timing import Process, side_by_side
 from core.catalogue import smollm2_folder
 from core.threads import WAITING
 
@@ -21,7 +21,7 @@ def measure(tokens: list[int], rounds: int, threads: int) -> dict[str, Any]:
             separate, together = reference.call("result", "separate", count), project.call("result", "sweep", count)
             contestants = {"separate": reference.turn("separate", count), "sweep": project.turn("sweep", count)}
             off = float(np.abs(softmax(separate) - softmax(together)).max())
-            found = side_by_side(contestants, rounds_at(count, rounds), warm=0)
+            found = side_by_side(contestants, rounds, warm=0)
             rows[str(count)] = {"seconds": found, "limits": project.call("sweep_limits", count), "off": off}
     return rows
 

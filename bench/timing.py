@@ -15,6 +15,7 @@ from typing import Any, Self
 from unittest.mock import patch
 
 PAUSE = 0.1  # seconds
+AT_LEAST = 20  # seconds
 AS_TORCH_COMES = {"GOMP_SPINCOUNT": "300000"}  # its OpenMP's own default
 
 
@@ -77,19 +78,17 @@ def seconds(run: Callable[[], object]) -> float:
     return taken
 
 
-def rounds_at(tokens: int, rounds: int) -> int:
-    """How many rounds a text of so many tokens gets: more where a round is short, and noise a larger part of it."""
-    return rounds * (3 if tokens <= 105 else 2 if tokens <= 420 else 1)
-
-
 def side_by_side(contestants: Mapping[str, Callable[[], float]], rounds: int, warm: int = 1) -> dict[str, float]:
     """Each contestant's median over `rounds`, all of them in each round, after `warm` turns each that do not count.
 
+    Short ones go on for `AT_LEAST` seconds, of three times as many rounds at most: noise is a larger part of theirs.
     A contestant is called and says how many seconds it took. Taking turns, they share whatever else the machine does;
     between turns there is a pause, since threads that have done their work keep a core busy for a moment.
     """
     taken: dict[str, list[float]] = {name: [] for name in contestants}
-    for turn in range(warm + rounds):
+    for turn in range(warm + 3 * rounds):
+        if turn >= warm + rounds and sum(map(sum, taken.values())) >= AT_LEAST:
+            break
         for name, run in contestants.items():
             time.sleep(PAUSE)
             took = run()

@@ -11,7 +11,7 @@ from bench.contestants import Ours, Side, Theirs
 from bench.forward import disagreement
 from bench.models import ENTRIES, SIZES, text_of
 from bench.sweep import softmax
-from bench.timing import Process, rounds_at, side_by_side
+from bench.timing import Process, side_by_side
 from core.threads import WAITING
 from tests.full_sizes import CONFIGS
 from tests.reference import RELATIVE
@@ -55,15 +55,19 @@ def test_every_size_has_its_settings() -> None:
     assert set(SIZES.values()) == set(CONFIGS)
 
 
-def test_contestants_take_turns_and_the_median_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("rounds", "at_least"), [(3, 0.0), (1, 20.0), (2, 15.0)])  # the last: short, then long enough
+def test_contestants_take_turns_and_the_median_counts(
+    monkeypatch: pytest.MonkeyPatch, rounds: int, at_least: float
+) -> None:
     monkeypatch.setattr(timing, "PAUSE", 0.0)
+    monkeypatch.setattr(timing, "AT_LEAST", at_least)
     order: list[str] = []
     seconds = {"a": iter([9.0, 3.0, 1.0, 2.0]), "b": iter([0.0, 5.0, 5.0, 6.0])}
 
     def turn(name: str) -> Callable[[], float]:
         return lambda: order.append(name) or next(seconds[name])  # type: ignore[func-returns-value]
 
-    assert side_by_side({"a": turn("a"), "b": turn("b")}, rounds=3) == {"a": 2.0, "b": 5.0}
+    assert side_by_side({"a": turn("a"), "b": turn("b")}, rounds) == {"a": 2.0, "b": 5.0}
     assert order == ["a", "b"] * 4  # one warm-up that does not count, three rounds
 
 
@@ -91,10 +95,6 @@ def test_the_operations_are_those_of_the_matrices_and_of_attention() -> None:
     inside = model.weights.layers[0]["self_attn.o_proj.weight"].shape[0]
     expected = 2 * 10 * matrices + model.layers * 2 * 100 * inside
     assert limits.operations(model, 10) == expected
-
-
-def test_short_texts_get_more_rounds() -> None:
-    assert [rounds_at(tokens, 5) for tokens in (18, 105, 420, 1024, 1410)] == [15, 15, 10, 5, 5]
 
 
 def test_a_processs_threads_wait_as_it_is_told() -> None:
