@@ -15,10 +15,10 @@ HEAD = """# How fast Tokenwalk is
 Written by `make bench`; every figure comes from that one run. {machine}
 
 Each ratio is to transformers' plain eager forward pass on the same weights and tokens, float32, {threads} threads:
-medians of {rounds} rounds, of up to three times as many where they are short, in which all take turns, each in a process
-of its own. The project's time is `Model.run` with every layer's residual vector recorded, and the logits of the last
-position: what a page needs. “Maps” records every attention map as well. “Bar” is the goal; a row that misses its bar
-is marked ✗.
+medians of {rounds} rounds, of up to three times as many where they are short, in which all take turns, each in a
+process of its own. The project's time is `Model.run` with every layer's residual vector recorded, and the logits of
+the last position: what a page needs. “Maps” records every attention map as well. “Bar” is the goal; a row that misses
+its bar is marked ✗.
 
 """
 
