@@ -151,7 +151,7 @@ def test_deltanet_with_a_full_stop_in_the_middle_has_no_nan_and_forgets() -> Non
 # --- what they share --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tokens", [16, 40, 64, 65, 80, 105, 300])  # past a chunk from block to block
+@pytest.mark.parametrize("tokens", [16, 40, 64, 65, 80, 95, 96, 105, 300])  # past 64 by blocks of 16
 def test_decay_between_keeps_its_digits_behind_one_huge_step(tokens: int) -> None:
     g = torch.Generator().manual_seed(0)
     log_decay = -torch.rand(2, tokens, generator=g).t().contiguous().t() * 0.01  # not the order in memory of the result
