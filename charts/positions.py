@@ -10,7 +10,10 @@ SPEEDS = {"fast": "#3b6fd4", "middle": "#c86f12", "slow": "#7d828b"}
 
 
 def wavelengths(bands: Sequence[tuple[float, str]], marks: Mapping[str, float], *, dark: bool) -> Chart:
-    """Each band's wavelength in positions, fastest first, on a logarithmic axis; `marks` are lengths to compare."""
+    """Each band's wavelength in positions, fastest first, on a logarithmic axis; `marks` are lengths to compare.
+
+    The shortest of them is named at the right end of its line, the others at the left: there no point is near.
+    """
     rows = [{"band": i, "positions": wavelength, "speed": speed} for i, (wavelength, speed) in enumerate(bands)]
     points = (
         alt.Chart(alt.Data(values=rows))
@@ -31,10 +34,13 @@ def wavelengths(bands: Sequence[tuple[float, str]], marks: Mapping[str, float], 
             ],
         )
     )
-    lines = alt.Chart(alt.Data(values=[{"name": name, "at": value} for name, value in marks.items()])).encode(y="at:Q")
-    rule = lines.mark_rule(strokeDash=[4, 3], color=palette(dark).text)
-    text = lines.mark_text(align="left", dx=4, dy=-6, color=palette(dark).text).encode(x=alt.value(2), text="name:N")
-    return alt.layer(points, rule, text).properties(height=320, width="container")
+    shortest = min(marks, key=lambda name: marks[name])
+    lengths = [{"name": name, "at": value, "right": name == shortest} for name, value in marks.items()]
+    lines = alt.Chart(alt.Data(values=lengths)).encode(y="at:Q", color=alt.value(palette(dark).text))
+    rule, words = lines.mark_rule(strokeDash=[4, 3]), lines.encode(text="name:N")
+    left = words.transform_filter("!datum.right").mark_text(align="left", dx=4, dy=-6).encode(x=alt.value(2))
+    right = words.transform_filter("datum.right").mark_text(align="right", dy=-6).encode(x=alt.value("width"))
+    return alt.layer(points, rule, left, right).properties(height=320, width="container")
 
 
 def head_bands(weights: Sequence[Sequence[float]], *, dark: bool) -> Chart:

@@ -26,7 +26,7 @@ class Layout:
 
     `shapes` are as in the file. `together` lists, by their names within a layer, the weights that lie side by side.
     `one_sum` names those of a layer whose products may be added up in one piece, since the logits' rounding shows least
-    of theirs: an FFN's first, and what comes out of Granite's layers.
+    of theirs: an FFN's first, what comes out of Granite's layers, and what goes into Qwen3.5's attention.
     `in_out` says that the file already stores matrices as (in, out), as GPT-2's does. `row_tables` are read by row and
     stay (row, channel): embeddings.
     """

@@ -16,8 +16,8 @@ from core.taps import Tap
 
 QUERIES = 64  # tokens a block of attention
 FUSED_FROM = 768  # tokens: below, the library's fused kernel takes a fifth to a half longer than our blocks
-CHUNK = 64  # tokens a chunk in the two recurrent mixers: the per-token loop is 9 times slower at 1,410 tokens
-DELTA_CHUNK = 32  # … of the gated delta rule, whose work within a chunk is dearer: a sixth faster than 64
+CHUNK = 64  # tokens a chunk in Mamba2: the per-token loop is 9 times slower at 1,410 tokens
+DELTA_CHUNK = 32  # tokens a chunk in the gated delta rule, where work within a chunk is dearer: a sixth faster than 64
 DECAYS = 16  # tokens a block of a longer map's decays
 
 

@@ -186,7 +186,7 @@ class Granite(Model):
         bc = self.groups * self.state
         parts = [self.inner, self.inner + 2 * bc, self.mamba_heads]
         z, xbc, dt = project(h, w, "mamba.in_proj").split(parts, dim=-1)
-        xbc = F.silu(causal_conv(xbc, w["mamba.conv1d.weight"], w.get("mamba.conv1d.bias")))
+        xbc = F.silu(causal_conv(xbc, w["mamba.conv1d.weight"], w.get("mamba.conv1d.bias")), inplace=True)
         x, B, C = xbc.split([self.inner, bc, bc], dim=-1)
         x = tap("mamba2.x", split_heads(x, self.inner // self.mamba_heads))  # (batch, head, token, channel)
         B, C = tap("mamba2.B", split_heads(B, self.state)), tap("mamba2.C", split_heads(C, self.state))

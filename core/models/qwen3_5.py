@@ -112,7 +112,7 @@ class Qwen35(Model):
                 ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
                 ("mlp.gate_proj", "mlp.up_proj"),
             ),
-            one_sum=("mlp.gate_proj",),
+            one_sum=("mlp.gate_proj", "self_attn.q_proj"),
             row_tables=("embed_tokens.weight", "lm_head.weight"),
             passengers=(r"(model\.)?visual\..*", r"mtp\..*"),
         )
@@ -205,7 +205,7 @@ class Qwen35(Model):
         qkv, z, b, a = project(
             h, w, "linear_attn.in_proj_qkv", "linear_attn.in_proj_z", "linear_attn.in_proj_b", "linear_attn.in_proj_a"
         )
-        qkv = F.silu(causal_conv(qkv, w["linear_attn.conv1d.weight"]))
+        qkv = F.silu(causal_conv(qkv, w["linear_attn.conv1d.weight"]), inplace=True)
         keys = self.key_heads * self.key_dim
         q, k, v = qkv.split([keys, keys, self.value_heads * self.value_dim], dim=-1)
         share = self.value_heads // self.key_heads
