@@ -88,9 +88,11 @@ def words(scene: Scene) -> None:
     )
     seen = cache.of_run(run, halves, (target, *rivals), scene.focus)
     st.markdown(brought(run, seen))
-    lines = {
-        f"{place} {word(id)}": (float(seen.start[place]), seen.p[place].tolist()) for place, id in enumerate(seen.words)
-    }
+    names = [word(id) for id in seen.words]
+    names = [
+        name if names.count(name) == 1 else f"{name} (id {id})" for name, id in zip(names, seen.words, strict=True)
+    ]
+    lines = {name: (float(seen.start[place]), seen.p[place].tolist()) for place, name in enumerate(names)}
     parts.chart(cache.drawn(by_half, lines, marked=scene.layer, dark=scene.dark), key="halves")
 
 
