@@ -151,6 +151,26 @@ def test_deltanet_with_a_full_stop_in_the_middle_has_no_nan_and_forgets() -> Non
 # --- what they share --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("tokens", [40, 105, 140])  # one chunk, one whose decays come by blocks, several
+def test_gradients_in_chunks_are_the_loops(tokens: int) -> None:
+    """Training goes through these: no value that it needs again is written over."""
+    for chunked, loop, values in (
+        (mamba2, mamba2_loop, mamba2_inputs(tokens, 1, torch.float64)),
+        (gated_delta, gated_delta_loop, delta_inputs(tokens, torch.float64)),
+    ):
+        found = []
+        for run in (chunked, loop):
+            given = [value.clone().requires_grad_(True) for value in values]
+            found.append(torch.autograd.grad(run(*given).sin().sum(), given))
+        torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("length", [1.0, 0.25])
+def test_the_l2_norms_gradient_is_the_formulas(length: float) -> None:
+    x = torch.randn(3, 5, 8, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda each: l2_norm(each, length), x)
+
+
 @pytest.mark.parametrize("tokens", [16, 40, 64, 65, 80, 95, 96, 105, 300])  # past 64 by blocks of 16
 def test_decay_between_keeps_its_digits_behind_one_huge_step(tokens: int) -> None:
     g = torch.Generator().manual_seed(0)

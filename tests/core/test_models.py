@@ -32,6 +32,24 @@ def test_the_float64_run_is_the_references_float64_run(name: str) -> None:
     assert (mine - theirs).abs().max() <= 1e-4 * theirs.abs().max()
 
 
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_gradient_that_training_follows_is_the_references(name: str) -> None:
+    """Of the embedding, to which it comes through all layers; past one chunk see the mixers' own."""
+    each = tiny(name)
+    ids = random_ids(65, VOCABULARY)
+    double = copy.deepcopy(each.reference).double().requires_grad_(True)
+    double(ids, use_cache=False).logits.sin().sum().backward()
+    theirs = double.get_input_embeddings().weight.grad
+    mine = ours(each.reference, each.settings, torch.float64, packed=False)
+    for parameter in mine.weights.parameters:
+        parameter.requires_grad_(True)
+    mine.unembed(mine.forward(ids)).sin().sum().backward()
+    table = next(tensor for key, tensor in mine.weights.outside.items() if key in ("embed_tokens.weight", "wte.weight"))
+    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in mine.weights.parameters)
+    assert table.grad is not None
+    assert (table.grad - theirs).abs().max() <= 1e-4 * theirs.abs().max()
+
+
 @pytest.mark.parametrize("off", [-1, 0, 1, 16], ids=["window - 1", "window", "window + 1", "2 * window"])
 def test_a_local_window_sees_as_many_keys_as_the_reference(off: int) -> None:
     each = tiny("gemma3")
