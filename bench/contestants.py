@@ -13,6 +13,7 @@ import transformers
 from torch import Tensor
 
 from bench import limits
+from bench.alone import alone
 from bench.models import SIZES, reference, text_of, tokenizer_of
 from bench.timing import seconds
 from core import memory
@@ -185,10 +186,14 @@ class Ours(Side):
         return lambda: switched(run, variants)
 
     def limits(self, tokens: int) -> dict[str, float]:
-        return limits.of_run(self.model, tokens)
+        return limits.of_run(self.model, tokens) | {"alone": self.alone("project", tokens)}
 
     def sweep_limits(self, tokens: int) -> dict[str, float]:
-        return limits.of_sweep(self.model, tokens)
+        return limits.of_sweep(self.model, tokens) | {"alone": self.alone("sweep", tokens)}
+
+    def alone(self, name: str, tokens: int) -> float:
+        matrices = [tensor for tensor in self.model.weights.held if tensor.dim() == 2]
+        return alone(self.contestant(name, tokens), matrices)
 
 
 def theirs(name: str, threads: int, kept: bool = False) -> Theirs:

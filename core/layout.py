@@ -223,10 +223,14 @@ class Weights:
         return [each.plain() if isinstance(each, Matrix) else each for each in self._stored]
 
     @property
+    def held(self) -> list[Tensor]:
+        """Each tensor once, as it lies in memory: a packed matrix as its pieces."""
+        return [piece for each in self._stored for piece in (each.pieces if isinstance(each, Matrix) else [each])]
+
+    @property
     def nbytes(self) -> int:
         """Bytes held, each stored tensor counted once."""
-        held = [piece for each in self._stored for piece in (each.pieces if isinstance(each, Matrix) else [each])]
-        return sum(tensor.numel() * tensor.element_size() for tensor in held)
+        return sum(tensor.numel() * tensor.element_size() for tensor in self.held)
 
     def in_file_layout(self, layout: Layout) -> Iterator[tuple[str, Tensor]]:
         """Every tensor by its name in the file, turned as the file has it: what saving writes."""

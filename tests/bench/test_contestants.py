@@ -5,9 +5,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import torch
 
 from bench import cold, limits, timing
-from bench.contestants import Ours, Side, Theirs
+from bench.alone import RUNS, TIMES, alone
+from bench.contestants import Contestant, Ours, Side, Theirs
 from bench.forward import disagreement
 from bench.models import ENTRIES, SIZES, text_of
 from bench.sweep import softmax
@@ -103,3 +105,56 @@ def test_a_processs_threads_wait_as_it_is_told() -> None:
         assert theirs.call("__str__") == "300000"
         assert ours.call("__str__") == WAITING["GOMP_SPINCOUNT"]
     assert dict(os.environ) == here
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Every operation takes a second; its length is how often one was timed."""
+    readings: list[float] = []
+
+    def now() -> float:
+        readings.append(len(readings))
+        return readings[-1]
+
+    monkeypatch.setattr("bench.alone.time.perf_counter", now)
+    return readings
+
+
+def test_operations_alone_count_each_and_time_each_kind(clock: list[float]) -> None:
+    matrix, h = torch.eye(3), torch.ones(2, 3)
+    found: list[torch.Tensor] = []
+
+    def run() -> None:
+        y = h @ matrix  # where it stands, each time
+        y = (y + 1) + 1  # one kind
+        y.mul_(2)
+        found.append(y.t())  # a view is no operation
+
+    assert alone(run, [matrix]) == 4.0
+    assert len(clock) == 2 * (RUNS + 2 * TIMES)
+    assert all(torch.equal(y, torch.full((3, 2), 6.0)) for y in found)
+
+
+def test_operations_alone_take_the_best_of_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = iter([9.0, 2.0] + [5.0] * (TIMES - 2))
+    readings = iter([edge for took in turns for edge in (0.0, took)])
+    monkeypatch.setattr("bench.alone.time.perf_counter", lambda: next(readings))
+    x = torch.ones(3)
+    assert alone(lambda: x + 1, []) == 2.0
+
+
+def test_the_limits_have_every_matrix_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    side = Ours(tiny("llama").model)
+    seen: dict[str, list[torch.Tensor]] = {}
+
+    def see(run: Contestant, matrices: list[torch.Tensor]) -> float:
+        seen[run.__qualname__] = matrices
+        return 0.25
+
+    monkeypatch.setattr("bench.contestants.alone", see)
+    assert side.limits(18)["alone"] == side.sweep_limits(18)["alone"] == 0.25
+    weights = side.model.weights
+    pieces = [piece for w in weights.layers for matrix in w.matrices.values() for piece in matrix.pieces]
+    expected = {id(each) for each in (*pieces, weights.outside["embed_tokens.weight"])}
+    assert [{id(each) for each in matrices} for matrices in seen.values()] == [expected, expected]
+    assert [name.split(".")[1] for name in seen] == ["plain", "sweep"]

@@ -11,7 +11,7 @@ from bench.report import mark, render
 def row(transformers: float, project: float, maps: float, **peers: float) -> dict[str, Any]:
     return {
         "seconds": {"transformers": transformers, "project": project, "project, maps": maps, **peers},
-        "limits": {"read": 0.02, "products": 0.03, "maps": 0.01},
+        "limits": {"read": 0.02, "products": 0.03, "alone": 0.04, "maps": 0.01},
         "off": 2e-6,
     }
 
@@ -22,8 +22,8 @@ RESULTS: dict[str, Any] = {
         "notes": "transformer_lens: it cannot",
     },
     "sweep": {
-        "18": {"seconds": {"separate": 1.0, "sweep": 0.1}, "limits": {"products": 0.09}, "off": 1e-6},
-        "105": {"seconds": {"separate": 1.0, "sweep": 0.274}, "limits": {"products": 0.2}, "off": 1e-6},
+        "18": {"seconds": {"separate": 1.0, "sweep": 0.1}, "limits": {"products": 0.09, "alone": 0.09}, "off": 1e-6},
+        "105": {"seconds": {"separate": 1.0, "sweep": 0.274}, "limits": {"products": 0.2, "alone": 0.25}, "off": 1e-6},
     },
     "cold": {"bare": 2.0, "specimen": 3.0, "smollm2": 4.0},
     "memory": {"weights": 538e6, "loading": 540e6, "run": 300e6, "tokens": 1410},
@@ -37,7 +37,7 @@ def lines(results: dict[str, Any]) -> list[str]:
 def test_a_row_has_its_ratio_beside_its_bar() -> None:
     said = next(line for line in lines(RESULTS) if line.startswith("| SmolLM2-135M | 18 |"))
     assert [cell.strip() for cell in said.strip("|").split("|")] == [
-        *("SmolLM2-135M", "18", "100", "50", "0.50 ✓", "0.65", "0.60 ✓", "0.747", "0.20", "0.30", "2e-06")
+        *("SmolLM2-135M", "18", "100", "50", "0.50 ✓", "0.65", "0.60 ✓", "0.747", "0.20", "0.30", "0.40", "2e-06")
     ]
 
 
@@ -46,8 +46,9 @@ def test_a_row_over_its_bar_is_marked_and_its_limit_named() -> None:
     assert any("| SmolLM2-135M | 105 | 100 | 80 | 0.80 ✗ | 0.72 |" in line for line in page)
     missed = page[page.index("## What misses its bar") + 2]
     assert missed == (
-        "- SmolLM2-135M, 105 tokens: 0.80 against 0.72. At this machine's best speed the products take 0.300, 30 ms; "
-        "the bar leaves 42 ms for all else, which takes 50 ms."
+        "- SmolLM2-135M, 105 tokens: 0.80 against 0.72. At this machine's best speed the products take 0.300 (30 ms), "
+        "the run's operations one by one 0.400 (40 ms); the bar leaves 32 ms for what they cost each other, which is "
+        "40 ms."
     )
 
 
@@ -57,7 +58,8 @@ def test_where_reading_takes_longest_that_is_the_limit() -> None:
     page = lines({"smollm2": {"rows": {"18": slow}}})
     assert page[page.index("## What misses its bar") + 2] == (
         "- SmolLM2-135M, 18 tokens: 0.80 against 0.65. At this machine's best speed one read of the weights takes "
-        "0.700, 70 ms; the bar leaves 0 ms for all else, which takes 10 ms."
+        "0.700 (70 ms), the run's operations one by one 0.400 (40 ms); the bar leaves 0 ms for what they cost each "
+        "other, which is 10 ms."
     )
 
 
@@ -69,8 +71,9 @@ def test_maps_and_sweeps_over_their_bars_have_their_limits_named_too() -> None:
         "memory as the maps take, fresh from the system, takes 0.10."
     )
     assert page[begin + 1] == (
-        "- The sweep at 105 tokens: 0.274 against 0.27. At this machine's best speed the products take 0.200, 200 ms; "
-        "the bar leaves 70 ms for all else, which takes 74 ms."
+        "- The sweep at 105 tokens: 0.274 against 0.27. At this machine's best speed the products take 0.200 (200 ms), "
+        "the run's operations one by one 0.250 (250 ms); the bar leaves 20 ms for what they cost each other, which is "
+        "24 ms."
     )
     assert page[begin + 2] == ""
 
@@ -111,7 +114,7 @@ def test_models_that_were_not_measured_are_named() -> None:
 
 def test_other_runs_stand_beside_the_page() -> None:
     of_model = row(1.0, 0.64, 0.9)
-    of_sweep = {"seconds": {"separate": 1.0, "sweep": 0.2}, "limits": {"products": 0.09}}
+    of_sweep = {"seconds": {"separate": 1.0, "sweep": 0.2}, "limits": {"products": 0.09, "alone": 0.1}}
     run = {entry.name: {"rows": {str(tokens): of_model for tokens in entry.bars}} for entry in ENTRIES} | {
         "sweep": dict.fromkeys(("18", "105"), of_sweep)
     }
