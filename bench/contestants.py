@@ -186,14 +186,11 @@ class Ours(Side):
         return lambda: switched(run, variants)
 
     def limits(self, tokens: int) -> dict[str, float]:
-        return limits.of_run(self.model, tokens) | {"alone": self.alone("project", tokens)}
+        matrices = [tensor for tensor in self.model.weights.held if tensor.dim() == 2]
+        return limits.of_run(self.model, tokens) | {"alone": alone(self.contestant("project", tokens), matrices)}
 
     def sweep_limits(self, tokens: int) -> dict[str, float]:
-        return limits.of_sweep(self.model, tokens) | {"alone": self.alone("sweep", tokens)}
-
-    def alone(self, name: str, tokens: int) -> float:
-        matrices = [tensor for tensor in self.model.weights.held if tensor.dim() == 2]
-        return alone(self.contestant(name, tokens), matrices)
+        return limits.of_sweep(self.model, tokens)
 
 
 def theirs(name: str, threads: int, kept: bool = False) -> Theirs:
