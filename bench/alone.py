@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-TIMES = 5
+TIMES = 5  # in a row
 RUNS = 2  # what is there only once in a run has its first call in the first
 
 
@@ -32,15 +32,15 @@ class _Alone(TorchDispatchMode):
             return operation(*given, **named)
         leaves = tree_leaves((given, named))
         kind = (operation, *(_order(leaf) if isinstance(leaf, Tensor) else repr(leaf) for leaf in leaves))
-        if not any(id(leaf) in self.matrices for leaf in leaves):
-            for _ in range(0 if kind in self.best else TIMES):
-                # What writes into its first argument gets a copy of it: five turns would change the result.
+        self.count[kind] += 1
+        if any(id(leaf) in self.matrices for leaf in leaves):
+            return self._timed(kind, operation, given, named)
+        if kind not in self.best:
+            for _ in range(TIMES):
+                # What writes into its first argument gets a copy of it: these turns would change the result.
                 written = [given[0].clone(), *given[1:]] if operation._schema.is_mutable else given
                 self._timed(kind, operation, written, named)
-            self.count[kind] += 1
-            return operation(*given, **named)
-        self.count[kind] += 1
-        return self._timed(kind, operation, given, named)
+        return operation(*given, **named)
 
     def _timed(self, kind: tuple[object, ...], operation: Any, given: Any, named: dict[str, Any]) -> Any:
         self.work.add_(1)  # all threads are awake, as they are in a run
@@ -60,7 +60,7 @@ def alone(run: Callable[[], object], matrices: Collection[Tensor]) -> float:
     """Seconds of all operations of a run, each of a kind at the best time seen of that kind.
 
     What reads one of `matrices` is timed where it stands in the run, since a model's matrices come from memory; every
-    other operation five times in a row, where its values are in the cache.
+    other operation several times in a row, where its values are in the cache.
     """
     with _Alone(matrices) as seen:
         for _ in range(RUNS):

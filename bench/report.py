@@ -82,16 +82,17 @@ def missed(results: Mapping[str, Any]) -> list[str]:
 
 def _against(mine: float, theirs: float, bar: float, limits: Mapping[str, float]) -> str:
     """ "0.26 against 0.23. The products take 270 ms …" of two times in seconds."""
-    which = "products" if limits["products"] >= limits.get("read", 0) else "read"
-    said = {"products": "the products take", "read": "one read of the weights takes"}[which]
-    least, one_by_one, beyond = limits[which], "", "all else, which takes"
+    products, read = limits["products"], limits.get("read", 0)
+    which = "the products take" if products >= read else "one read of the weights takes"
+    floor = least = max(products, read)
+    one_by_one, beyond = "", "all else, which takes"
     if "alone" in limits:  # of a sweep, whose layers differ in their rows, each kind of product comes too seldom
-        least = max(least, limits["alone"])
+        least = max(floor, limits["alone"])
         one_by_one = f", the run's operations one by one {_both(limits['alone'], theirs)}"
         beyond = "what they cost each other, which is"
     return (
-        f"{figure(mine / theirs, bar)} against {bar}. At this machine's best speed {said} "
-        f"{_both(limits[which], theirs)}{one_by_one}; the bar leaves {max(0, bar * theirs - least) * 1e3:,.0f} ms for "
+        f"{figure(mine / theirs, bar)} against {bar}. At this machine's best speed {which} "
+        f"{_both(floor, theirs)}{one_by_one}; the bar leaves {max(0, bar * theirs - least) * 1e3:,.0f} ms for "
         f"{beyond} {(mine - least) * 1e3:,.0f} ms."
     )
 
