@@ -57,7 +57,7 @@ def big(request: pytest.FixtureRequest) -> Iterator[Big]:
     memory.settle()
 
 
-@pytest.mark.parametrize("tokens", [18, 105])
+@pytest.mark.parametrize("tokens", [4, 10, 12, 18, 105])
 def test_logits_are_the_references_and_as_near_to_float64(big: Big, tokens: int) -> None:
     ids: Tensor = random_ids(tokens, big.vocabulary, rows=1)
     compare(big.reference, big.model, big.exact, ids, last=LAST)
