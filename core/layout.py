@@ -17,7 +17,6 @@ from torch import Tensor
 _LINEAR = torch.ops.mkldnn._linear_pointwise.default
 _ADD = torch.ops.mkldnn._linear_pointwise.binary
 FEW = 4  # The reference's products of fewer rows are nearer to float64 than those of more.
-LONG = 1536  # channels
 PACKED_FOR = 64  # rows: oneDNN's order in memory is the same from a few rows to thousands
 
 
@@ -116,10 +115,8 @@ def _pieces(channels: int) -> int:
     """
     if channels <= 256 or channels == 768:
         return 1
-    if channels > LONG and channels % 256 == 0:
-        return channels // 256
-    wanted = 2 if channels < 768 or 1024 < channels <= LONG else 4
-    return next(pieces for pieces in (wanted, 2, 1) if channels % pieces == 0)
+    wanted = 4 if 768 < channels <= 1024 else 2 if channels <= 1536 else channels // 256
+    return next(pieces for pieces in (wanted, 4, 2, 1) if channels % pieces == 0)
 
 
 @cache
