@@ -13,9 +13,8 @@ from typing import overload
 import torch
 from torch import Tensor
 
-# Named here once, with their overloads: torch looks for them anew at each call otherwise, for longer than a call takes.
+# Named here once, with its overload: torch looks for it anew at each call otherwise, for longer than a call takes.
 _LINEAR = torch.ops.mkldnn._linear_pointwise.default
-_ADD = torch.ops.mkldnn._linear_pointwise.binary
 FEW = 4  # The reference's products of fewer rows are nearer to float64 than those of more.
 PACKED_FOR = 64  # rows: oneDNN's order in memory is the same from a few rows to thousands
 
@@ -95,7 +94,7 @@ class Matrix:
         parts = h.chunk(len(self.pieces), dim=-1)
         y = _linear(parts[0], self.pieces[0], bias)
         for part, piece in zip(parts[1:], self.pieces[1:], strict=True):
-            y = _ADD(part, y, piece, None, "add")
+            y.add_(_linear(part, piece))  # by oneDNN itself a long text's run would take a twentieth longer
         return y
 
 
