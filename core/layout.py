@@ -17,6 +17,7 @@ from torch import Tensor
 _LINEAR = torch.ops.mkldnn._linear_pointwise.default
 FEW = 4  # The reference's products of fewer rows are nearer to float64 than those of more.
 PACKED_FOR = 64  # rows: oneDNN's order in memory is the same from a few rows to thousands
+READERS = 16  # parts of a table, each read by one thread
 
 
 @dataclass(frozen=True)
@@ -180,9 +181,19 @@ def project(h: Tensor, w: LayerWeights, *names: str, bias: Tensor | None = None)
 
 def score_rows(h: Tensor, table: Tensor) -> Tensor:
     """h · tableᵀ: h's product with each row of a table, (…, channel) and (row, channel) -> (…, row)."""
+    if h.shape[:-1].numel() == 1:
+        return _score_rows_once(h, table)
     trained = torch.is_grad_enabled() and (h.requires_grad or table.requires_grad)
     fits = h.dtype == torch.float32 and not trained and can_pack()  # oneDNN takes a third to two thirds of the time
     return _linear(h, table) if fits else h @ table.t()
+
+
+def _score_rows_once(h: Tensor, table: Tensor) -> Tensor:
+    """The same of a single h, as after a run: one read of the table, which one thread alone does in twice the time."""
+    each, column = len(table) // READERS, h.reshape(1, -1).t()  # not reshape(-1, 1), which takes four times as long
+    most, rest = table[: READERS * each], table[READERS * each :]
+    scores = torch.bmm(most.view(READERS, each, len(column)), column.expand(READERS, -1, -1))
+    return torch.cat((scores.flatten(), (rest @ column).flatten())).view(*h.shape[:-1], len(table))
 
 
 class Weights:

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from core.catalogue import KNOWN
-from core.layout import Weights
+from core.layout import Weights, score_rows
 from core.weights import from_tensors, load, load_folder
 from tests import toy_repos
 from tests.reference import tiny_tokenizer
@@ -183,6 +183,22 @@ def test_a_model_that_is_not_packed_gives_the_same_logits_and_lets_gradients_thr
         parameter.requires_grad_(True)
     plain.unembed(plain.forward(torch.tensor([[1, 2, 3]]))).sum().backward()
     assert all(parameter.grad is not None for parameter in plain.weights.parameters)
+
+
+@pytest.mark.parametrize("vocabulary", [3, 16, 50])
+@pytest.mark.parametrize("rows", [1, 2, 7])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_product_with_a_tables_rows(vocabulary: int, rows: int, dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(vocabulary + rows)
+    h = torch.randn(1, rows, 24, generator=generator, dtype=dtype, requires_grad=True)
+    table = torch.randn(vocabulary, 24, generator=generator, dtype=dtype, requires_grad=True)
+    exact = h.double() @ table.double().t()
+    with torch.no_grad():
+        found = score_rows(h, table)
+    assert found.shape == (1, rows, vocabulary)
+    torch.testing.assert_close(found, exact.to(dtype))
+    again, wanted = (torch.autograd.grad(y.square().sum(), (h, table)) for y in (score_rows(h, table), exact))
+    torch.testing.assert_close(again, wanted, rtol=1e-5, atol=1e-4)  # of gradients in the hundreds
 
 
 def test_float64_is_upcast_from_the_files_own_bits(toys: dict[str, Toy], tmp_path: Path) -> None:
